@@ -12,8 +12,9 @@ from dittybag.protocol.wire_errors import InvalidRequest
 #: Texts up to this length are not scanned: whatever they contain is decoded soon enough.
 SHORT_BYTES: Final = 16 * 1024
 MAX_VALUES: Final = 20_000
-#: Maximum number of numbers with an exponent, which take up to 10 microseconds each.
-MAX_EXPONENTS: Final = 2_000
+#: Maximum number of numbers that have an exponent or many digits, which take up to 10 microseconds each.
+MAX_SLOW_NUMBERS: Final = 2_000
+_MANY_DIGITS: Final = 25
 #: Maximum length of a number in characters.
 MAX_NUMBER: Final = 500
 
@@ -32,7 +33,7 @@ def scan(text: bytes) -> int:
 
     If the text is not valid JSON, the number is right up to the first error.
     """
-    keys = separators = quotes = exponents = start = 0
+    keys = separators = quotes = slow = start = 0
     while start < len(text):
         end = _end_of_step(text, start)
         step = text[start:end]
@@ -52,10 +53,12 @@ def scan(text: bytes) -> int:
         if max(map(len, numbers), default=0) > MAX_NUMBER:
             raise InvalidRequest(f"Invalid Request: a number must have at most {MAX_NUMBER} characters")
         # The letter alone is a part of `true` or `false`.
-        exponents += sum(b"e" in number for number in numbers if len(number) > 1)
-        if exponents > MAX_EXPONENTS:
-            problem = f"Invalid Request: at most {MAX_EXPONENTS} numbers may have an exponent"
-            raise InvalidRequest(problem)
+        slow += sum(len(number) > _MANY_DIGITS or b"e" in number for number in numbers if len(number) > 1)
+        if slow > MAX_SLOW_NUMBERS:
+            raise InvalidRequest(
+                f"Invalid Request: at most {MAX_SLOW_NUMBERS} numbers may have an exponent or more than "
+                f"{_MANY_DIGITS} characters"
+            )
     return keys
 
 
