@@ -15,7 +15,7 @@ from tests.contracts.http_server_process import BOTH, JSON, ReceivedResponse, se
 from tests.fleet import nginx_process
 from tests.fleet.server_fleet import Fleet, ServerEndpoint, free_port, wait_until
 
-BODY_BYTES = 4 * 1024 * 1024
+BODY_BYTES = 12 * 1024 * 1024
 OK_RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
 
 
