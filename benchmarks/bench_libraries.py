@@ -161,7 +161,7 @@ def measure_lists(home: Path, sampling: LibrarySampling) -> list[Measurement]:
                 seconds, (response,) = session.time_requests([listing])
                 first_page.append(seconds)
                 started = time.perf_counter()
-                found = _all_pages(session, response)
+                found = _count_all_pages(session, response)
                 full_list.append(seconds + time.perf_counter() - started)
                 if found != sampling.libraries * PROMPTS:
                     raise ServerFailed(f"{found} prompts were listed")
@@ -170,7 +170,7 @@ def measure_lists(home: Path, sampling: LibrarySampling) -> list[Measurement]:
     return [Measurement(title, row.samples, row.target) for title, row in rows.items()]
 
 
-def _all_pages(session: DittybagSession, response: bytes) -> int:
+def _count_all_pages(session: DittybagSession, response: bytes) -> int:
     result = result_of(response)
     found = len(result["prompts"])
     while cursor := result.get("nextCursor"):
@@ -212,7 +212,7 @@ def measure_storm(home: Path, sampling: LibrarySampling) -> ChangeStorm:
     notified_at: list[float] = []
     with run_server(home) as session:
         session.request_result(McpRequest("prompts/list", {}))
-        session.request_result(McpRequest("prompts/get", _get(files[0])))
+        session.request_result(McpRequest("prompts/get", _get_params(files[0])))
         started = time.perf_counter()
         for number, file in enumerate(chosen):
             _save(file, f"Change {number} of {{{{ subject }}}}\n", renamed=number % 2 == 0)
@@ -223,20 +223,19 @@ def measure_storm(home: Path, sampling: LibrarySampling) -> ChangeStorm:
         last = time.perf_counter()
         for number in (len(chosen) - 1, *range(0, len(chosen), 97)):
             expected = f"Change {number} of snow\n"
-            while _text(session, chosen[number]) != expected:
+            while _read_prompt(session, chosen[number]) != expected:
                 if time.perf_counter() - last > _TIMEOUT_SECONDS:
                     raise ServerFailed(f"the server did not notice the change of {chosen[number]}")
         return ChangeStorm(time.perf_counter() - last, calls, notified_at)
 
 
-def _text(session: DittybagSession, file: Path) -> str:
-    text: str = session.request_result(McpRequest("prompts/get", _get(file)))["messages"][0]["content"][
-        "text"
-    ]
+def _read_prompt(session: DittybagSession, file: Path) -> str:
+    result = session.request_result(McpRequest("prompts/get", _get_params(file)))
+    text: str = result["messages"][0]["content"]["text"]
     return text
 
 
-def _get(file: Path) -> dict[str, Any]:
+def _get_params(file: Path) -> dict[str, Any]:
     return {"name": f"{file.parent.parent.name}:{file.stem}", "arguments": {"subject": "snow"}}
 
 

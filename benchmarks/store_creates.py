@@ -48,12 +48,12 @@ class CreateMethod(Struct):
 
 
 BARE: Final = "bare"
-BARE_CONCURRENT: Final = "bare_at_once"
+BARE_CONCURRENT: Final = "bare_concurrent"
 SERVICE: Final = "service"
 SERVICE_TAGGED: Final = "service_tagged"
-SERVICE_CONCURRENT: Final = "service_at_once"
+SERVICE_CONCURRENT: Final = "service_concurrent"
 STDIO: Final = "stdio"
-STDIO_CONCURRENT: Final = "stdio_at_once"
+STDIO_CONCURRENT: Final = "stdio_concurrent"
 
 
 def measure_creates(
