@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -16,6 +16,11 @@ from dittybag.domain.tasks import Task
 
 #: The beginning of the JSON of a purged state.
 PURGED_JSON: Final = '{"state":"purged"'
+
+_ENTITY_DECODERS: Final[dict[Kind, Callable[[str], Entity]]] = {
+    kind: msgspec.json.Decoder(struct).decode for kind, struct in KINDS.items()
+}
+_decode_purged: Final = msgspec.json.Decoder(Purged).decode
 
 Row: TypeAlias = Sequence[Any]
 
@@ -81,8 +86,8 @@ def state_from_json(kind: Kind, text: str | None) -> Entity | Purged | None:
     if text is None:
         return None
     if text.startswith(PURGED_JSON):
-        return msgspec.json.decode(text, type=Purged)
-    return msgspec.json.decode(text, type=KINDS[kind])
+        return _decode_purged(text)
+    return _ENTITY_DECODERS[kind](text)
 
 
 def state_to_json(state: Entity | Purged | None) -> str | None:
