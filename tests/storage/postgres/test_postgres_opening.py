@@ -132,12 +132,17 @@ DOWN_MIGRATIONS = {
                 EXECUTE format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', secured);
             END LOOP;
         END $$;
-    """
+    """,
+    5: "DROP TABLE pending_purges;",
 }
 
 
-def _revert(server: PostgresServer, schema: str, number: int) -> None:
-    undo = f"{DOWN_MIGRATIONS[number]} DELETE FROM migrations WHERE number = {number}"
+def _revert(server: PostgresServer, schema: str, first: int) -> None:
+    """Revert all migrations from `first` on, the newest first."""
+    undo = " ".join(
+        f"{DOWN_MIGRATIONS[number]} DELETE FROM migrations WHERE number = {number};"
+        for number in range(NEWEST, first - 1, -1)
+    )
     server.sql(f"SET client_min_messages = error; SET search_path = {schema}; {undo}")
 
 
