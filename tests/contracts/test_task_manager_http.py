@@ -296,7 +296,6 @@ INVALID_REQUESTS: dict[bytes, tuple[int, int]] = {
     b'{"method":"tools/call","params":[]}': (400, -32602),
     b'{"method":"tools/call","params":{"name":7}}': (400, -32602),
     b'{"method":"tools/call","params":{"name":"nope"}}': (400, -32602),
-    b'{"method":"tools/call","params":{"name":"task_list","arguments":7}}': (400, -32602),
     b'{"method":"tools/list","params":{"cursor":"no such"}}': (400, -32602),
 }
 
