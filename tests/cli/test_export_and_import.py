@@ -120,7 +120,7 @@ def test_problems_of_a_source_are_reported(home: Path, tmp_path: Path) -> None:
     result = dittybag(home, "import", str(tmp_path / "bad.csv"), status=1)
     assert "Nothing was imported:\n  line 2: Content must not be empty" in result.stderr
     dittybag(home, "export", str(tmp_path / "all.json"))
-    text = (tmp_path / "all.json").read_text().replace('"title":"Title of case"', '"title":"\x1b[31m"')
+    text = (tmp_path / "all.json").read_text().replace('"name":"case"', '"name":"\x1b[31m"')
     (tmp_path / "all.json").write_text(text)
     assert "\x1b" not in dittybag(tmp_path / "other", "import", str(tmp_path / "all.json"), status=1).stderr
 

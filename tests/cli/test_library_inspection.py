@@ -62,12 +62,13 @@ def test_without_libraries_the_list_says_what_to_do(tmp_path: Path) -> None:
 def test_the_list_shows_every_library_with_its_prompts_and_problems(tmp_path: Path) -> None:
     folder = write_valid_library(tmp_path)
     write_library(tmp_path, "broken", twig_toml="[prompts\n")
-    assert dittybag(tmp_path, "library", "list").stdout.splitlines() == [
+    listing = dittybag(tmp_path, "library", "list")
+    assert listing.stdout.splitlines() == [
         "library  prompts  formats  from     problems",
         "my_lib         1  twig     by hand         -",
         "broken         0  -        by hand         1",
-        "hint: for details, run: dittybag library check",
     ]
+    assert listing.stderr == "hint: for details, run: dittybag library check\n"
     first, _ = run_json(tmp_path, "list")["libraries"]
     assert first == {
         "name": "my_lib",

@@ -198,7 +198,11 @@ def test_additional_host_names_are_accepted(
             assert server.ask("GET", "/healthz", headers={"Host": name}).status == 200, name
         for name in ("example.org", "evil.dittybag.example.org", "dittybag.example.org.evil", "[fd00::2]"):
             assert server.ask("GET", "/healthz", headers={"Host": name}).status == 421, name
+        headers = {"Origin": "http://dittybag.example.org"}
+        assert server.ask("GET", "/healthz", headers=headers).status == 200
         headers = {"Origin": "https://dittybag.example.org"}
+        assert server.ask("GET", "/healthz", headers=headers).status == 403
+        headers["X-Forwarded-Proto"] = "https"
         assert server.ask("GET", "/healthz", headers=headers).status == 200
         headers = {"Origin": "https://example.org"}
         assert server.ask("GET", "/healthz", headers=headers).status == 403

@@ -64,6 +64,7 @@ CODES: Final = {
     "NOT_ALLOWED": "The caller may not do this",
     "KEY_REUSED": "The [idempotency key](idempotency.md) was used for another call",
     "ALREADY_DONE": "The call of this [idempotency key](idempotency.md) was executed, but its result is gone",
+    "PURGED": "The content of the change was purged",
     "STORAGE_ERROR": "The database could not be read or written; the message says what to do",
     "ERROR": "Any other error; the message says what happened",
 }

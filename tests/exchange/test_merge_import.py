@@ -223,7 +223,7 @@ async def test_missing_names_are_derived_from_titles(database: Path) -> None:
     await import_into(database, TitledPrompts("One?", "Ähnlich", "One!"))
     assert rows(database, PROMPTS)[2:] == [
         ("one-2", "One?", "One?"),
-        ("hnlich", "Ähnlich", "Ähnlich"),
+        ("ahnlich", "Ähnlich", "Ähnlich"),
         ("one-3", "One!", "One!"),
     ]
     assert (await import_into(database, TitledPrompts("One?", "Ähnlich", "One!"))).skipped["prompt"] == 3

@@ -53,7 +53,7 @@ def test_a_sign_in_form_without_a_token_is_small(server: WebServerProcess) -> No
     assert stranger.request("POST", "/sign-in", escapes(FORM_BYTES), FORM).status == 403
     too_large = stranger.request("POST", "/sign-in", escapes(FORM_BYTES + 1), FORM)
     assert too_large.status == 413
-    assert too_large.text == f"the request body is larger than {FORM_BYTES} bytes"
+    assert too_large.text == f"Invalid Request: the body must have at most {FORM_BYTES} bytes"
 
 
 def test_the_sign_out_form_is_small(signed_in: BrowserClient) -> None:

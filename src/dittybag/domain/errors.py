@@ -3,6 +3,7 @@
 DittybagError
 ├── Invalid                  problems: every rule that the input breaks
 ├── NotFound
+│   ├── WorkspaceNotFound    where: there is no database
 │   ├── ProjectNotFound      project
 │   ├── ProjectGone          the project was deleted while a server used it
 │   ├── PromptNotFound       reference, project

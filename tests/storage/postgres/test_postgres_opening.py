@@ -167,7 +167,6 @@ async def test_an_interrupted_migration_is_resumed(
     store = await open_store(url)
     await create_task(store, "before")
     await store.close()
-    _revert(server, schema, 5)
     _revert(server, schema, 4)
     server.sql(
         f"DROP TABLE {schema}.account_events, {schema}.members, {schema}.tokens, {schema}.users;"
@@ -187,7 +186,7 @@ async def test_tasks_from_before_accents_were_ignored_are_found(
     await create_task(store, "R\u00e9server un CAF\u00c9")
     await store.close()
     server.sql(f"UPDATE {schema}.tasks SET folded_title = 'r\u00e9server un caf\u00e9'")
-    _revert(server, schema, 5)
+    _revert(server, schema, 6)
     session = await open_session(await open_store(url), user=USER)
     assert (await session.workspace.tasks.search(session.caller, "cafe reserver"))[0] == 1
 
@@ -198,7 +197,6 @@ async def test_row_level_security_applies_to_rows_from_before_its_migration(
     server.sql(f"CREATE ROLE {schema}_clerk LOGIN; CREATE SCHEMA {schema} AUTHORIZATION {schema}_clerk")
     url = server.url(schema=schema, user=f"{schema}_clerk")
     await (await open_store(url)).close()
-    _revert(server, schema, 5)
     _revert(server, schema, 4)
     resource = "number, id, project, name, uri, uri_digest, mime_type, is_text, is_template, sha256, size"
     log = "seq, batch, at, actor, action, kind, entity, project, before, after"

@@ -61,9 +61,10 @@ async def test_tasks_from_before_accents_were_ignored_are_found(tmp_path: Path) 
                DELETE FROM task_index WHERE rowid = 1;
                INSERT INTO task_index (rowid, text) SELECT id, folded_title || char(10) || lower(notes)
                    FROM tasks WHERE id = 1;
-               DELETE FROM migrations WHERE number = 5"""
+               DROP TABLE pending_purges;
+               DELETE FROM migrations WHERE number >= 6"""
         )
-        connection.pragma("user_version", 4)
+        connection.pragma("user_version", 5)
     store = SqliteStore(path)
     session = await open_session(store)
     assert (await session.workspace.tasks.search(session.caller, "cafe reserver"))[0] == 1

@@ -241,7 +241,7 @@ def test_opening_waits_for_another_process_that_is_creating_the_file(tmp_path: P
 
 def test_a_location_without_write_ahead_log_is_refused_immediately(tmp_path: Path) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "dittybag", "project", "list", "--db", ":memory:"],
+        [sys.executable, "-m", "dittybag", "project", "create", "x", "--db", ":memory:"],
         capture_output=True,
         cwd=tmp_path,
         timeout=20,

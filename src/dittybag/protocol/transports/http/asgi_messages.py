@@ -189,7 +189,7 @@ async def _read_rest(begin: bytes, receive: Receive, limit: int) -> bytes:
 
 
 def _too_large(limit: int) -> HttpError:
-    problem = f"Invalid Request: a message must have at most {limit} bytes"
+    problem = f"Invalid Request: the body must have at most {limit} bytes"
     return HttpError(413, InvalidRequest(problem), headers=[(b"connection", b"close")])
 
 
