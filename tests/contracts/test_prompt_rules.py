@@ -42,7 +42,7 @@ def names(server: ServerUnderTest) -> list[str]:
         ("コードレビュー", "kodorebiyu"),
         ("中文提示、二", "zhong-wen-ti-shi-er"),
         ("코드 검토", "ko-deu-geom-to"),
-        ("Pack the 🎒", "pack-the-school_satchel"),
+        ("Wrap the 🎁", "wrap-the-gift"),
         ("x" * 200, "x" * 200),
     ],
 )

@@ -36,7 +36,7 @@ class Connection(Protocol):
         ...
 
 
-class StdioConnection:
+class PipelinedStdio:
     def __init__(self, database: str, stack: ExitStack) -> None:
         self._wire = stack.enter_context(StdioServerProcess("dittybag", "serve", "--db", database))
         self._wire.handshake()
@@ -55,7 +55,7 @@ class StdioConnection:
         return [responses[number] for number in range(len(requests))]
 
 
-class HttpConnection:
+class PipelinedHttp:
     def __init__(self, database: str, stack: ExitStack) -> None:
         host = stack.enter_context(HttpServerProcess("--db", database))
         self._connection = stack.enter_context(RawConnection(host.address[1], seconds=30))
@@ -92,7 +92,7 @@ def connections(
         urls = [server.socket_url(schema=f"{name}_{number}") for number in range(2)]
     else:
         urls = [str(tmp_path / f"{number}.db") for number in range(2)]
-    kind = StdioConnection if variant.transport == "stdio" else HttpConnection
+    kind = PipelinedStdio if variant.transport == "stdio" else PipelinedHttp
     with ExitStack() as stack:
         first, second = (kind(url, stack) for url in urls)
         yield first, second

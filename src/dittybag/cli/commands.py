@@ -55,7 +55,7 @@ _COMMANDS: Final = {
     },
 }
 #: Modules whose names differ from their commands, because the command is a Python keyword.
-_MODULES: Final = {"import": "import_"}
+_MODULES: Final = {"import": "import_", "workspace": "workspace_commands"}
 
 
 class _LazyGroup(click.Group):

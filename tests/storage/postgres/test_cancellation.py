@@ -37,7 +37,7 @@ async def client(
 async def cancel_while_waiting(
     client: CancellingClient, proxy: HoldingProxy, number: int, request: Request, prompt_id: str
 ) -> bool:
-    """Cancel a request while it waits for this response. Returns False if it has not so many."""
+    """Cancel a request while it waits for this response. Returns False if there is no such response."""
     proxy.hold(number)
     sent = client.send(request[0], **request[1])
     held = asyncio.create_task(proxy.holding.wait())
