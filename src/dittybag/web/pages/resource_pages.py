@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Hashable
 from typing import Any, Final, cast, get_args
 from urllib.parse import quote
 
@@ -211,10 +212,14 @@ class _SessionScope(ServerScope, frozen=True):
     """A server scope with the caller of a web session, to read as an agent does."""
 
     session_caller: Caller | None = None
+    session_key: str = ""
 
     def caller(self, ctx: Context) -> Caller:
         assert self.session_caller is not None
         return self.session_caller
+
+    def client_key(self, ctx: Context) -> Hashable:
+        return self.session_key
 
 
 async def _read_as_agent(request: WebRequest, uri: str) -> dict[str, Any]:
@@ -226,10 +231,11 @@ async def _read_as_agent(request: WebRequest, uri: str) -> dict[str, Any]:
         context.libraries,
         request.project.id,
         session_caller=request.caller,
+        session_key=request.client_key,
     )
     source = StoredResources(scope, lambda uri, project: UnknownResource(uri), own_templates=True)
     try:
-        # It uses the context only to find the caller, which the scope provides.
+        # It uses the context only to find the caller and its key, which the scope provides.
         result = encode(await source.read(uri, cast(Context, None)))
     except ProtocolError as error:
         if isinstance(error.__cause__, DittybagError):
