@@ -10,8 +10,8 @@ from typing import Final
 from dittybag.protocol.wire_errors import InvalidRequest
 
 #: Texts up to this length are not scanned: whatever they contain is decoded soon enough.
-SHORT_BYTES: Final = 16 * 1024
-MAX_VALUES: Final = 20_000
+SHORT_BYTES: Final = 8 * 1024
+MAX_VALUES: Final = 15_000
 #: Maximum number of numbers that have an exponent or many digits, which take up to 10 microseconds each.
 MAX_SLOW_NUMBERS: Final = 2_000
 _MANY_DIGITS: Final = 25
