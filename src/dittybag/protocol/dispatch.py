@@ -247,7 +247,7 @@ class Session:
             if self._idle is not None and not self._running:
                 self._idle.set()
             if self._is_room_awaited:
-                self._announce_room()
+                self._notify_room()
 
     # Order
 
@@ -298,7 +298,7 @@ class Session:
         self._is_room_awaited = not has_room
         return has_room
 
-    def _announce_room(self) -> None:
+    def _notify_room(self) -> None:
         if self._is_room_awaited and self.has_room():
             asyncio.get_running_loop().call_soon(self.on_room)
 
