@@ -107,7 +107,7 @@ async def _several_at_once(session: StoreSession) -> object:
     async def work(transaction: Transaction) -> None:
         for prompt in await transaction.prompts.in_project(session.project):
             await transaction.write("delete", prompt, None)
-        for resource in await transaction.resources.in_project(session.project):
+        for resource in await transaction.resources.listing(session.project):
             await transaction.write("update", resource, replace(resource, title="x", version=2))
         await create_entity(transaction, "task", session.project, "new")
 

@@ -13,8 +13,9 @@ from dittybag.domain.changes import KINDS, Change, Kind
 from dittybag.domain.errors import Invalid
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
+from dittybag.domain.queries import ChangeQuery
 from tests.storage_contract.backends import Backend
-from tests.storage_contract.log_consistency import ALL, check_log, stored_entities
+from tests.storage_contract.log_consistency import check_log, stored_entities
 from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
 
 
@@ -39,7 +40,7 @@ async def create_samples(session: StoreSession) -> None:
 
 
 async def log_of(store: Store) -> list[Change]:
-    return await store.read(lambda transaction: transaction.changes.since(0, ALL))
+    return await store.read(lambda transaction: transaction.changes.page(ChangeQuery(oldest_first=True)))
 
 
 async def contents_of(store: Store, log: Iterable[Change]) -> list[bytes]:

@@ -114,7 +114,7 @@ async def test_deleting_a_project_deletes_its_prompts_and_resources_but_not_task
     await session.workspace.projects.delete("garden", actor=ACTOR)
     assert await names(session) == [DEFAULT_PROJECT]
     assert await session.read(lambda transaction: transaction.prompts.in_project(garden.project)) == []
-    assert await session.read(lambda transaction: transaction.resources.in_project(garden.project)) == []
+    assert await session.read(lambda transaction: transaction.resources.listing(garden.project)) == []
     assert await session.read(lambda transaction: transaction.prompts.tags_in_use(garden.project)) == []
     assert (await session.workspace.prompts.recent(session.caller, 10, 0)).total == 1
     assert await session.workspace.tasks.get(session.caller, task.id) == task

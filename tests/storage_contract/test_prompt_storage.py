@@ -13,6 +13,7 @@ from dittybag.domain.errors import NameTaken, PromptNotFound, TitleTaken
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import CONTENT_BYTES, TITLE_LENGTH, Argument, Prompt, PromptOrder, TagCount
+from dittybag.domain.queries import PromptQuery
 from dittybag.services.prompt_service import PromptAddress
 from tests.storage_contract.log_consistency import check_log
 from tests.storage_contract.store_session import OpenStore, StoreSession, open_session
@@ -195,7 +196,8 @@ async def test_recent_prompts_are_paged_by_last_update(session: StoreSession) ->
     expected = [f"p{number}" for number in (7, 0, 4, 9, 8, 6, 3, 2, 1)]
     whole = await session.workspace.prompts.recent(session.caller, 100, 0)
     assert ([item.name for item in whole.prompts], whole.total) == (expected, 9)
-    assert await session.read(lambda transaction: transaction.prompts.count(session.project)) == 9
+    query = PromptQuery(project=session.project, limit=0)
+    assert await session.read(lambda transaction: transaction.prompts.page(query)) == (9, [])
     for limit in (1, 2, 4, 9):
         pages = [
             await session.workspace.prompts.recent(session.caller, limit, at) for at in range(0, 12, limit)

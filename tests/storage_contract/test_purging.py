@@ -19,6 +19,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import ChangeQuery
 from dittybag.services.purge_references import PurgeReferences
 from dittybag.services.purge_service import Selection
 from dittybag.services.workspace import Workspace
@@ -39,7 +40,7 @@ KINDS: tuple[Kind, ...] = ("project", "prompt", "resource", "task")
 
 
 async def log_of(store: Store) -> list[Change]:
-    return await store.read(lambda transaction: transaction.changes.since(0, ALL))
+    return await store.read(lambda transaction: transaction.changes.page(ChangeQuery(oldest_first=True)))
 
 
 async def snapshot(store: Store) -> tuple[Any, ...]:

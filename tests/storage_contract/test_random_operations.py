@@ -19,6 +19,7 @@ from dittybag.domain.errors import Conflict, DittybagError, NotFound
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import DEFAULT_USER, Task
 from dittybag.services.caller import Caller
@@ -452,9 +453,9 @@ def _first_indexes(batches: Iterable[int]) -> list[int]:
 async def _read_all(transaction: Transaction) -> tuple[EntitiesByKey, list[Change]]:
     """Return all entities and the log with few queries, because it runs after every step."""
     entities = [entity for kind in KINDS for entity in await transaction.page_of_kind(kind, 0, ALL)]
-    return {
-        (kind_of(entity), key_of(entity)): entity for entity in entities
-    }, await transaction.changes.since(0, ALL)
+    return {(kind_of(entity), key_of(entity)): entity for entity in entities}, await transaction.changes.page(
+        ChangeQuery(oldest_first=True)
+    )
 
 
 async def _await(awaitable: Awaitable[T]) -> T:

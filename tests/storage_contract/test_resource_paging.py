@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dittybag.domain.errors import Invalid, Outdated, ResourceNotFound
-from dittybag.domain.ports import ResourceOrder
+from dittybag.domain.queries import ResourceOrder
 from dittybag.domain.resources import Resource
 from dittybag.services.resource_service import ResourceChange
 from tests.storage_contract.store_session import StoreSession, open_session

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import ResourceQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from tests.storage_contract.naive_search import contains_words
@@ -221,7 +222,7 @@ async def test_resources_are_found_by_name_title_and_text_but_not_by_binary_cont
     here = await open_session(session.store, f"project {next(numbers)}")
 
     async def stored() -> list[Resource]:
-        resources = await here.read(lambda transaction: transaction.resources.in_project(here.project))
+        resources = await here.read(lambda transaction: transaction.resources.listing(here.project))
         return sorted(resources, key=lambda resource: (-resource.updated_at, -resource.number))
 
     for (action, which, line, text, part), name in zip(steps, names, strict=False):
@@ -256,9 +257,8 @@ async def test_resources_are_found_by_name_title_and_text_but_not_by_binary_cont
         async def search(
             limit: int, offset: int, query: str = query
         ) -> tuple[int, list[tuple[Resource, str]]]:
-            return await here.read(
-                lambda transaction: transaction.resources.search(here.project, query, limit, offset)
-            )
+            wanted = ResourceQuery(project=here.project, text=query, limit=limit, offset=offset)
+            return await here.read(lambda transaction: transaction.resources.search(wanted))
 
         total, hits = await search(100, 0)
         assert ([item for item, _ in hits], total) == (expected, len(expected)), query

@@ -66,14 +66,9 @@ def command(
             project_id, kind=kind, name=item, actor=actor, since=since, before=before, limit=limit
         )
         if not found and item is not None:
-            known = await workspace.history.page_all(
-                project_id, kind=kind, entity=item, before=before, limit=limit
+            found = await workspace.history.page_all(
+                project_id, kind=kind, entity=item, actor=actor, since=since, before=before, limit=limit
             )
-            found = [
-                change
-                for change in known
-                if actor in (None, change.actor) and change.at >= (since or change.at)
-            ]
         return found, await project_names(session)
 
     changes, projects = options.run(work)

@@ -22,6 +22,7 @@ from dittybag.domain.errors import (
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.services.caller import Caller, ScopedStore, readable_project, writable_project
@@ -118,14 +119,15 @@ class HistoryService:
         async def work(transaction: Transaction) -> list[Change]:
             if caller.principal is not None:
                 await readable_project(transaction, caller)
-            return await transaction.changes.page(
-                caller.project,
+            query = ChangeQuery(
+                project=caller.project,
                 kind=kind,
                 entity=entity,
                 before=before,
                 limit=limit,
                 user=caller.viewer,
             )
+            return await transaction.changes.page(query)
 
         # A selective filter may scan much of the log.
         is_selective = kind is not None or caller.viewer is not None
@@ -164,9 +166,8 @@ class HistoryService:
                 await readable_project(transaction, caller)
             project = None if wanted.all_projects else caller.project
             since = max(await transaction.changes.newest_seq() - _RECENT, 0)
-            return await transaction.changes.actors(
-                project, after=since, limit=_MAX_ACTORS, user=caller.viewer
-            )
+            query = ChangeQuery(project=project, after=since, limit=_MAX_ACTORS, user=caller.viewer)
+            return await transaction.changes.actors(query)
 
         return await self._store.read(caller, work, slow=True)
 
@@ -217,19 +218,17 @@ class HistoryService:
         1970.
         """
 
-        async def work(transaction: Transaction) -> list[Change]:
-            return await transaction.changes.page(
-                project,
-                kind=kind,
-                entity=entity,
-                name=name,
-                actor=actor,
-                since=since,
-                before=before,
-                limit=limit,
-            )
-
-        return await self._unscoped.read(work, slow=True)
+        query = ChangeQuery(
+            project=project,
+            kind=kind,
+            entity=entity,
+            name=name,
+            actor=actor,
+            since=since,
+            before=before,
+            limit=limit,
+        )
+        return await self._unscoped.read(lambda transaction: transaction.changes.page(query), slow=True)
 
     async def get(self, seq: int) -> Change:
         """Return a change of any project. Raises `ChangeNotFound`."""
@@ -366,8 +365,8 @@ async def _browse(
         low = max(high - _MAX_SCANNED, 0)
         if wanted.text is not None:
             low = await changes.window_start(high, _MAX_TEXT_SCANNED, _MAX_TEXT_BYTES) - 1
-    found = await changes.find_seqs(
-        None if wanted.all_projects else caller.project,
+    query = ChangeQuery(
+        project=None if wanted.all_projects else caller.project,
         after=low,
         before=high,
         limit=limit + 1,
@@ -377,6 +376,7 @@ async def _browse(
         text=wanted.text,
         user=caller.viewer,
     )
+    found = await changes.find_seqs(query)
     shown = fit_page(found[:limit])
     is_more = len(shown) < len(found)
     page = await changes.by_seqs(shown)
@@ -463,7 +463,8 @@ async def _later_changes(transaction: Transaction, changes: Sequence[Change]) ->
     for (kind, entity), seq in first.items():
         before: int | None = None
         while before is None or before > seq:
-            page = await transaction.changes.page(None, kind=kind, entity=entity, before=before, limit=_PAGE)
+            query = ChangeQuery(kind=kind, entity=entity, before=before, limit=_PAGE)
+            page = await transaction.changes.page(query)
             found += [change for change in page if change.seq > seq and change.seq not in chosen]
             before = page[-1].seq if len(page) == _PAGE else 0
     return sorted(found, key=lambda change: change.seq, reverse=True)

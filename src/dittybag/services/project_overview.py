@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.queries import ChangeQuery
 from dittybag.services.caller import Caller, ScopedStore, readable_project
 
 #: In microseconds.
@@ -121,9 +122,8 @@ async def _count_changes(
     # The first change created the workspace.
     after = max(newest - _MAX_CHANGES, 1) if known is None else known.last[0]
     changes = {} if known is None else dict(known.changes)
-    for day, actor, number in await transaction.changes.count_per_day(
-        caller.project, after=after, before=newest + 1, user=caller.viewer
-    ):
+    query = ChangeQuery(project=caller.project, after=after, before=newest + 1, user=caller.viewer)
+    for day, actor, number in await transaction.changes.count_per_day(query):
         what = day, is_person(actor, person)
         changes[what] = changes.get(what, 0) + number
     latest = await _change_time(transaction, newest)

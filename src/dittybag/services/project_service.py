@@ -120,7 +120,7 @@ async def delete_contents(transaction: Transaction, project: Project) -> None:
         raise ProjectProtected(project.name)
     for prompt in await transaction.prompts.in_project(project.id):
         await transaction.write("delete", prompt, None)
-    for resource in await transaction.resources.in_project(project.id):
+    for resource in await transaction.resources.listing(project.id):
         await transaction.write("delete", resource, None)
 
 

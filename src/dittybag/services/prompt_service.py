@@ -24,7 +24,6 @@ from dittybag.domain.prompts import (
     TITLE_LENGTH,
     Argument,
     Prompt,
-    PromptEntry,
     PromptListing,
     PromptOrder,
     PromptSummary,
@@ -32,6 +31,7 @@ from dittybag.domain.prompts import (
     normalise_tags,
     problems,
 )
+from dittybag.domain.queries import PromptQuery
 from dittybag.services.caller import (
     Caller,
     ScopedStore,
@@ -56,7 +56,7 @@ class PromptPage(Struct, frozen=True):
 class PromptEntries(Struct, frozen=True):
     """A page of filtered prompts and the number of matches."""
 
-    entries: list[PromptEntry]
+    entries: list[PromptSummary]
     total: int
     #: Whether there are more matches than `total`; they are not counted.
     is_more: bool = False
@@ -260,8 +260,9 @@ class PromptService:
 
         async def work(transaction: Transaction) -> PromptPage:
             await readable_project(transaction, caller)
-            found = await transaction.prompts.recent(caller.project, limit, offset)
-            return PromptPage(found, await transaction.prompts.count(caller.project))
+            query = PromptQuery(project=caller.project, limit=limit, offset=offset)
+            total, found = await transaction.prompts.page(query)
+            return PromptPage(found, total)
 
         return await self._store.read(caller, work)
 
@@ -280,7 +281,9 @@ class PromptService:
 
         async def work(transaction: Transaction) -> PromptPage:
             await readable_project(transaction, caller)
-            total, found = await transaction.prompts.search(caller.project, query, limit, offset, wanted)
+            total, found = await transaction.prompts.page(
+                PromptQuery(project=caller.project, text=query, any_tag=wanted, limit=limit, offset=offset)
+            )
             return PromptPage(found, total)
 
         return await self._store.read(caller, work, slow=True)
@@ -293,7 +296,10 @@ class PromptService:
 
         async def work(transaction: Transaction) -> tuple[PromptPage, list[str]]:
             await readable_project(transaction, caller)
-            total, found = await transaction.prompts.by_tags(caller.project, wanted, limit, offset)
+            if not wanted:
+                return PromptPage([], 0), []
+            query = PromptQuery(project=caller.project, any_tag=wanted, limit=limit, offset=offset)
+            total, found = await transaction.prompts.page(query)
             in_use = await transaction.prompts.existing_tags(caller.project, wanted)
             return PromptPage(found, total), in_use
 
@@ -315,14 +321,16 @@ class PromptService:
 
         async def work(transaction: Transaction) -> PromptEntries:
             await readable_project(transaction, caller)
-            total, found = await transaction.prompts.filter(
-                caller.project,
-                query=query,
-                tags=wanted,
-                order=order,
-                limit=limit,
-                offset=offset,
-                max_matches=MAX_MATCHES + 1,
+            total, found = await transaction.prompts.page(
+                PromptQuery(
+                    project=caller.project,
+                    text=query,
+                    all_tags=wanted,
+                    order=order,
+                    limit=limit,
+                    offset=offset,
+                    max_matches=MAX_MATCHES + 1,
+                )
             )
             if (query or wanted) and total > MAX_MATCHES:
                 return PromptEntries(found[: max(MAX_MATCHES - offset, 0)], MAX_MATCHES, is_more=True)

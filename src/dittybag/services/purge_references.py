@@ -9,6 +9,7 @@ from dittybag.domain.errors import AmbiguousReference, NothingToPurge
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
 from dittybag.services.purge_service import EntityKey, Selection
 
@@ -77,7 +78,7 @@ async def _ever_named(
     keys: dict[EntityKey, None] = {}
     before: int | None = None
     while page := await transaction.changes.page(
-        project, kind=kind, entity=None, name=name, before=before, limit=_PAGE
+        ChangeQuery(project=project, kind=kind, name=name, before=before, limit=_PAGE)
     ):
         keys |= dict.fromkeys((change.kind, change.entity) for change in page)
         before = page[-1].seq

@@ -21,6 +21,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import PurgedStates, Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
 from dittybag.services.caller import Caller, require_write_scope, writable_project
 from dittybag.services.history_service import fit_page, is_visible
@@ -333,7 +334,7 @@ async def _changes_of(transaction: Transaction, key: EntityKey) -> AsyncIterator
     """Yield the changes of an entity, newest first."""
     before: int | None = None
     while page := await transaction.changes.page(
-        None, kind=key[0], entity=key[1], before=before, limit=_PAGE
+        ChangeQuery(kind=key[0], entity=key[1], before=before, limit=_PAGE)
     ):
         for change in page:
             yield change
@@ -355,7 +356,9 @@ async def _read_page(
     """Return the newest changes before a `seq`, as many as fit into a page."""
     if before is None:
         before = await transaction.changes.newest_seq() + 1
-    found = await transaction.changes.find_seqs(project, after=0, before=before, limit=_SCANNED, kind=kind)
+    found = await transaction.changes.find_seqs(
+        ChangeQuery(project=project, before=before, limit=_SCANNED, kind=kind)
+    )
     return await transaction.changes.by_seqs(fit_page(found)) if found else []
 
 

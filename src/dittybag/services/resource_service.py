@@ -19,9 +19,10 @@ from dittybag.domain.errors import (
     UriTaken,
     require,
 )
-from dittybag.domain.ports import ResourceOrder, Store, TemplateSyntax, Transaction
+from dittybag.domain.ports import Store, TemplateSyntax, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import size_problem
+from dittybag.domain.queries import ResourceOrder, ResourceQuery
 from dittybag.domain.resources import (
     CONTENT_BYTES,
     DEFAULT_MIME_TYPE,
@@ -264,9 +265,10 @@ class ResourceService:
 
         async def work(transaction: Transaction) -> ResourcePage:
             project = await readable_project(transaction, caller)
-            total, found = await transaction.resources.filter(
-                project.id, text=text, mime_type=mime_type, order=order, limit=limit, offset=offset
+            query = ResourceQuery(
+                project=project.id, text=text, mime_type=mime_type, order=order, limit=limit, offset=offset
             )
+            total, found = await transaction.resources.page(query)
             if types is not None:
                 return ResourcePage(total, found, types)
             return ResourcePage(total, found, await transaction.resources.types(project.id, _MAX_TYPES))
@@ -288,7 +290,7 @@ class ResourceService:
 
         async def work(transaction: Transaction) -> list[Resource]:
             await readable_project(transaction, caller)
-            return await transaction.resources.in_project(caller.project)
+            return await transaction.resources.listing(caller.project)
 
         return await self._store.read(caller, work)
 
@@ -309,7 +311,7 @@ class ResourceService:
 
         async def work(transaction: Transaction) -> list[Resource]:
             await readable_project(transaction, caller)
-            return await transaction.resources.templates(caller.project)
+            return await transaction.resources.listing(caller.project, templates=True)
 
         return await self._store.read(caller, work)
 
@@ -320,7 +322,9 @@ class ResourceService:
 
         async def work(transaction: Transaction) -> list[Resource]:
             await readable_project(transaction, caller)
-            return await transaction.resources.listing(caller.project, after, limit, templates=templates)
+            return await transaction.resources.listing(
+                caller.project, after=after, limit=limit, templates=templates
+            )
 
         return await self._store.read(caller, work)
 

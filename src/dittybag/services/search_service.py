@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from dittybag.domain.changes import Kind
 from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.queries import PromptQuery, ResourceQuery, TaskQuery
 from dittybag.domain.text import snippet_around_words
 from dittybag.services.caller import Caller, ScopedStore, checked_query, readable_project
 
@@ -43,13 +44,15 @@ class SearchService:
             hits: list[SearchHit] = []
             totals: dict[str, int] = {}
             if "prompt" in kinds:
-                totals["prompt"], prompts = await transaction.prompts.search(caller.project, query, limit, 0)
+                totals["prompt"], prompts = await transaction.prompts.page(
+                    PromptQuery(project=caller.project, text=query, limit=limit)
+                )
                 hits += [
                     SearchHit("prompt", item.id, item.title, item.snippet, item.name) for item in prompts
                 ]
             if "resource" in kinds:
                 totals["resource"], resources = await transaction.resources.search(
-                    caller.project, query, limit, 0
+                    ResourceQuery(project=caller.project, text=query, limit=limit)
                 )
                 hits += [
                     SearchHit("resource", item.uri, item.title or item.name, text, item.uri)
@@ -57,7 +60,7 @@ class SearchService:
                 ]
             if "task" in kinds:
                 totals["task"], tasks = await transaction.tasks.search(
-                    caller.user, query, title=True, notes=True, limit=limit
+                    TaskQuery(user=caller.user, text=query, limit=limit)
                 )
                 hits += [
                     SearchHit(

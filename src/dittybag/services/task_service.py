@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from dittybag.domain.changes import Change, Purged, require_content
 from dittybag.domain.errors import ChangedMeanwhile, Outdated, TaskNotFound, require
 from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import (
     ENERGIES,
     PRIORITIES,
@@ -87,17 +88,15 @@ class TaskService:
     ) -> list[Task]:
         """Return tasks by descending priority, then in creation order."""
 
-        async def work(transaction: Transaction) -> list[Task]:
-            return await transaction.tasks.page(
-                caller.user,
-                project=project,
-                priority=priority,
-                completed=completed,
-                limit=limit,
-                offset=offset,
-            )
-
-        return await self._store.read(caller, work)
+        query = TaskQuery(
+            user=caller.user,
+            project=project,
+            priority=priority,
+            completed=None if completed else False,
+            limit=limit,
+            offset=offset,
+        )
+        return await self._store.read(caller, lambda transaction: transaction.tasks.page(query))
 
     async def filter(
         self,
@@ -111,17 +110,15 @@ class TaskService:
     ) -> list[Task]:
         """Return the matching tasks in the order of `page`. `completed`: `None` for open and completed."""
 
-        async def work(transaction: Transaction) -> list[Task]:
-            return await transaction.tasks.filter(
-                caller.user,
-                project=project,
-                priority=priority,
-                completed=completed,
-                due_by=due_by,
-                limit=limit,
-            )
-
-        return await self._store.read(caller, work, slow=True)
+        query = TaskQuery(
+            user=caller.user,
+            project=project,
+            priority=priority,
+            completed=completed,
+            due_by=due_by,
+            limit=limit,
+        )
+        return await self._store.read(caller, lambda transaction: transaction.tasks.page(query), slow=True)
 
     async def update(self, caller: Caller, id: int, *, version: int | None = None, **fields: Any) -> Task:
         """Change the given fields. Raises `Outdated` if `version` is given and not the current version."""
@@ -220,14 +217,15 @@ class TaskService:
 
         Case and accents do not matter. `max_bytes`: the maximum size of the texts of the returned tasks.
         """
-        checked_query(query)
-
-        async def work(transaction: Transaction) -> tuple[int, list[Task]]:
-            return await transaction.tasks.search(
-                caller.user, query, title=title, notes=notes, limit=limit, max_bytes=max_bytes
-            )
-
-        return await self._store.read(caller, work, slow=True)
+        wanted = TaskQuery(
+            user=caller.user,
+            text=checked_query(query),
+            in_title=title,
+            in_notes=notes,
+            limit=limit,
+            max_bytes=max_bytes,
+        )
+        return await self._store.read(caller, lambda transaction: transaction.tasks.search(wanted), slow=True)
 
     async def listing(
         self, caller: Caller, filter: TaskFilter, *, order: TaskOrder, limit: int, offset: int

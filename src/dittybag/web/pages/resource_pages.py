@@ -14,7 +14,7 @@ from dittybag.contracts.stored_resources import StoredResources
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.changes import Change, Purged
 from dittybag.domain.errors import DittybagError, ResourceNotFound
-from dittybag.domain.ports import ResourceOrder
+from dittybag.domain.queries import ResourceOrder
 from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.protocol import Context, ProtocolError, UnknownResource, uri_templates
 from dittybag.protocol.jsonrpc import encode
