@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
-from dittybag.domain.changes import KINDS, Change, ChangeNotification, Kind
+from dittybag.domain.changes import Change, ChangeNotification
+from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.ports import PurgedStates
 from dittybag.domain.text import fold
 from dittybag.storage.postgres.connections import PostgresConnection
@@ -92,7 +93,7 @@ class ChangeTable:
         conditions = ["seq < $1"]
         conditions += _visibility_conditions(bindings, project, user)
         if entity is not None:
-            kinds = list(KINDS) if kind is None else [kind]
+            kinds = list(ENTITY_TYPES) if kind is None else [kind]
             conditions.append(f"kind = ANY({bindings.add(kinds)}) AND entity = {bindings.add(entity)}")
         else:
             if kind is not None:

@@ -9,7 +9,8 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from dittybag.domain.changes import KINDS, Change, ChangeNotification, Kind
+from dittybag.domain.changes import Change, ChangeNotification
+from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.ports import PurgedStates
 from dittybag.domain.text import fold
 from dittybag.storage.row_mapping import change_from_row, notification_from_row, state_to_json
@@ -101,7 +102,7 @@ class ChangeTable:
     ) -> list[Change]:
         before = _MAX_SEQ if before is None else max(0, min(before, _MAX_SEQ))
         if entity is not None:
-            kinds = KINDS if kind is None else (kind,)
+            kinds = ENTITY_TYPES if kind is None else (kind,)
             found = [change for name in kinds for change in self._entity_changes(name, entity, before, limit)]
             found.sort(key=lambda change: change.seq, reverse=True)
             return [
