@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag.domain.accounts import Principal
-from dittybag.domain.changes import Kind
+from dittybag.domain.entities import Kind
 from dittybag.domain.errors import (
     ChangeNotFound,
     NotAllowed,

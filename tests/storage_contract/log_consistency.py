@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from dittybag.domain.changes import KINDS, Change, Entity, Kind, Purged, key_of, kind_of, project_of
+from dittybag.domain.changes import Change, Purged
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, key_of, kind_of, project_of
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.queries import ChangeQuery, TaskQuery
 from dittybag.domain.tasks import DEFAULT_USER
@@ -64,7 +65,7 @@ def replay_log(changes: Iterable[Change]) -> EntitiesByKey:
         )
         for entity in (change.before, change.after):
             if not isinstance(entity, Purged | None):
-                assert type(entity) is KINDS[change.kind]
+                assert type(entity) is ENTITY_TYPES[change.kind].struct
                 assert key_of(entity) == change.entity
                 assert project_of(entity) == change.project
         if change.after is not None:

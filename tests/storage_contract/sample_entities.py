@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Entity, Kind
+from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dittybag.domain.changes import Action, Change, Kind, key_of
+from dittybag.domain.changes import Action, Change
+from dittybag.domain.entities import Kind, key_of
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Transaction
 from dittybag.services.prompt_service import PromptAddress

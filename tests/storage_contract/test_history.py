@@ -9,7 +9,8 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Entity, Kind, Purged
+from dittybag.domain.changes import Purged
+from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.errors import (
     ChangeNotFound,
     DittybagError,

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from dittybag.domain.accounts import Principal
-from dittybag.domain.changes import Change, Kind
+from dittybag.domain.changes import Change
+from dittybag.domain.entities import Kind
 from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound, NotAllowed
 from dittybag.domain.ports import Transaction
 from dittybag.domain.tasks import DEFAULT_USER, Task

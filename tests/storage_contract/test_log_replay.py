@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.changes import KINDS, Change, Kind
+from dittybag.domain.changes import Change
+from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import Invalid
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
@@ -169,7 +170,7 @@ async def test_entities_of_all_projects_and_users_are_paged_in_creation_order(
             number = getattr(some[-1], "number", some[-1].id)
         return found
 
-    for kind in KINDS:
+    for kind in ENTITY_TYPES:
         entities = await session.read(partial(paged, kind))
         expected = [entity for (each, _), entity in held.items() if each == kind]
         assert entities == sorted(expected, key=lambda entity: getattr(entity, "number", entity.id))

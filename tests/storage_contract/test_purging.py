@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Change, Kind, Purged
+from dittybag.domain.changes import Change, Purged
+from dittybag.domain.entities import Kind
 from dittybag.domain.errors import (
     AmbiguousReference,
     ChangeNotFound,

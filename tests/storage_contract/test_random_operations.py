@@ -14,7 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from dittybag.domain.changes import KINDS, Change, Kind, key_of, kind_of
+from dittybag.domain.changes import Change
+from dittybag.domain.entities import ENTITY_TYPES, Kind, key_of, kind_of
 from dittybag.domain.errors import Conflict, DittybagError, NotFound
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
@@ -452,7 +453,7 @@ def _first_indexes(batches: Iterable[int]) -> list[int]:
 
 async def _read_all(transaction: Transaction) -> tuple[EntitiesByKey, list[Change]]:
     """Return all entities and the log with few queries, because it runs after every step."""
-    entities = [entity for kind in KINDS for entity in await transaction.page_of_kind(kind, 0, ALL)]
+    entities = [entity for kind in ENTITY_TYPES for entity in await transaction.page_of_kind(kind, 0, ALL)]
     return {(kind_of(entity), key_of(entity)): entity for entity in entities}, await transaction.changes.page(
         ChangeQuery(oldest_first=True)
     )

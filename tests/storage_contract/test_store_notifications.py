@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.changes import ChangeNotification, Kind
+from dittybag.domain.changes import ChangeNotification
+from dittybag.domain.entities import Kind
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Store, Transaction
 from tests.storage_contract.sample_entities import create_entity

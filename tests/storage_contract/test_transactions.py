@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from dittybag.domain.changes import Change, Kind
+from dittybag.domain.changes import Change
+from dittybag.domain.entities import Kind
 from dittybag.domain.errors import DittybagError, NameTaken, Outdated, StorageError
 from dittybag.domain.ports import Store, Transaction, Work
 from dittybag.domain.queries import PromptQuery

@@ -9,7 +9,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Action, Entity, Kind, key_of, kind_of, project_of
+from dittybag.domain.changes import Action
+from dittybag.domain.entities import Entity, Kind, key_of, kind_of, project_of
 from dittybag.domain.errors import (
     DittybagError,
     NameTaken,

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from dittybag.domain.changes import Kind
+from dittybag.domain.entities import Kind
 from tests.stdio_server_process import StdioServerProcess
 from tests.torture.sqlite_audit import EntityKey
 

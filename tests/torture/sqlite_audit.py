@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import apsw
 import msgspec
 
-from dittybag.domain.changes import KINDS, Entity, Kind, Purged
+from dittybag.domain.changes import Purged
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from tests.storage_contract.naive_search import without_accents
 
 #: Kind and label of an entity.
@@ -117,7 +118,7 @@ class SqliteAudit:
                 for column in ("tags", "arguments"):
                     if column in row:
                         row[column] = msgspec.json.decode(row[column])
-                found[kind, str(row[key])] = msgspec.convert(row, KINDS[kind])
+                found[kind, str(row[key])] = msgspec.convert(row, ENTITY_TYPES[kind].struct)
         return found
 
 
@@ -126,7 +127,8 @@ def _state(kind: Kind, text: str | None) -> Entity | Purged | None:
         return None
     if msgspec.json.decode(text).get("state") == "purged":
         return msgspec.json.decode(text, type=Purged)
-    return msgspec.json.decode(text, type=KINDS[kind])
+    entity: Entity = msgspec.json.decode(text, type=ENTITY_TYPES[kind].struct)
+    return entity
 
 
 def trigrams(parts: list[str | bytes], fold: Callable[[str], str]) -> set[str]:

@@ -21,7 +21,8 @@ import pytest
 from msgspec import Struct
 
 from dittybag.assembly.store_factory import open_store
-from dittybag.domain.changes import Kind, Purged
+from dittybag.domain.changes import Purged
+from dittybag.domain.entities import Kind
 from dittybag.domain.ports import Store
 from dittybag.domain.queries import ChangeQuery
 from dittybag.services.purge_service import Selection

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dittybag.cli.local_time import ago
 from dittybag.cli.output import clip_line, print_table
-from dittybag.domain.changes import Change, Purged, label_of
+from dittybag.domain.changes import Change, Purged
 from dittybag.domain.times import iso
 
 _COLOURS: Final = {"create": "green", "delete": "red", "update": None, "restore": "cyan"}
@@ -30,14 +30,14 @@ def change_data(change: Change, projects: Mapping[int, str]) -> dict[str, Any]:
         "action": change.action,
         "kind": change.kind,
         "id": change.entity,
-        "name": None if isinstance(change.state, Purged) else label_of(change.state),
+        "name": None if isinstance(change.state, Purged) else change.label,
         "project": None if change.project is None else projects.get(change.project),
         "purged": None if change.purged is None else {"by": change.purged.by, "at": iso(change.purged.at)},
     }
 
 
 def _item(change: Change) -> str:
-    label = label_of(change.state)
+    label = change.label
     if isinstance(change.state, Purged):
         label = f"(purged by {change.state.by}, {iso(change.state.at)})"
     return f"{change.kind} {clip_line(label, 60)}"

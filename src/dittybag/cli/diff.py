@@ -15,7 +15,8 @@ from dittybag.cli.history import project_names
 from dittybag.cli.output import clip_line, json_option, print_json, terminal_safe
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.domain.changes import Change, Entity, Purged, label_of
+from dittybag.domain.changes import Change, Purged
+from dittybag.domain.entities import Entity
 from dittybag.domain.errors import ChangePurged
 from dittybag.domain.resources import Resource, is_text
 from dittybag.domain.times import iso
@@ -114,7 +115,7 @@ def command(change: int, other: int | None, options: WorkspaceOptions, *, as_jso
         print_json({"change": change_data(last or first, projects), "fields": fields})
         return ExitStatus.OK
     shown_change = last or first
-    name = clip_line(label_of(shown_change.state))
+    name = clip_line(shown_change.label)
     click.secho(f"{shown_change.kind} {name}", bold=True)
     click.secho(f"{shown_change.action} by {clip_line(shown_change.actor)}, {iso(shown_change.at)}", dim=True)
     for name in names:

@@ -11,7 +11,8 @@ from dittybag.cli.output import json_option, print_json
 from dittybag.cli.param_types import PastTime
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.domain.changes import KINDS, Change, Kind
+from dittybag.domain.changes import Change
+from dittybag.domain.entities import ENTITY_TYPES, Kind
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("history", StrictCommand)
 @click.argument("item", required=False)
-@click.option("--kind", type=click.Choice(tuple(KINDS)), help="Only changes to this kind of item.")
+@click.option("--kind", type=click.Choice(tuple(ENTITY_TYPES)), help="Only changes to this kind of item.")
 @click.option("--actor", metavar="NAME", help="Only changes by this user or client.")
 @click.option(
     "--since", type=PastTime(), metavar="WHEN", help="Only changes since then: 2h, yesterday, 2026-11-15."

@@ -12,7 +12,7 @@ from dittybag.cli.history import project_names
 from dittybag.cli.output import clip_line, format_count, json_option, print_json
 from dittybag.cli.param_types import PastTime
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.domain.changes import KINDS, Kind
+from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import AmbiguousReference, PurgeUnfinished
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _RESUME: Final = "run `dittybag purge --resume` to finish it"
 
 @click.command("purge")
 @click.argument("ref", required=False)
-@click.option("--kind", type=click.Choice(tuple(KINDS)), help="The kind of REF.")
+@click.option("--kind", type=click.Choice(tuple(ENTITY_TYPES)), help="The kind of REF.")
 @click.option("-p", "--project", metavar="NAME", help="The project of REF.")
 @click.option(
     "--before",

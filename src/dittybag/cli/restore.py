@@ -13,7 +13,7 @@ from dittybag.cli.output import clip_line, json_option, print_json
 from dittybag.cli.restore_backup import restore_backup
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.domain.changes import Change, label_of
+from dittybag.domain.changes import Change
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession
@@ -48,7 +48,7 @@ def command(what: str, options: WorkspaceOptions, *, force: bool, as_json: bool)
     if as_json:
         print_json({"restored": change_data(change, projects), "deleted": change.after is None})
         return ExitStatus.OK
-    name = clip_line(label_of(change.state))
+    name = clip_line(change.label)
     state = (
         "is deleted again" if change.after is None else f"was restored to its state after change {change.seq}"
     )

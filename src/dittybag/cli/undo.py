@@ -16,7 +16,7 @@ from dittybag.cli.output import clip_line, format_count, json_option, print_json
 from dittybag.cli.param_types import PastTime
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.domain.changes import Change, label_of, require_content
+from dittybag.domain.changes import Change, require_content
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession
@@ -150,7 +150,7 @@ async def _last_changes(session: WorkspaceSession, project: int | None, count: i
 def _print_plan(plan: _Plan) -> None:
     effects = plan.effects()
     for change, effect in effects[:_MAX_LINES]:
-        name = clip_line(label_of(change.state), 60)
+        name = clip_line(change.label, 60)
         click.echo(
             f"{effect} {change.kind} {click.style(name, bold=True)}"
             f"  ({change.action} by {clip_line(change.actor, 40)}, change {change.seq})"

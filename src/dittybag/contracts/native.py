@@ -20,7 +20,7 @@ from dittybag.contracts.tool_specs import (
     query_problems,
 )
 from dittybag.domain import prompts
-from dittybag.domain.changes import Change, label_of
+from dittybag.domain.changes import Change
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.prompts import Argument
 from dittybag.domain.tasks import NO_PROJECT
@@ -195,7 +195,7 @@ def _change(change: Change) -> JsonObject:
         "action": change.action,
         "kind": change.kind,
         "id": change.entity,
-        "title": label_of(change.state),
+        "title": change.label,
     }
 
 

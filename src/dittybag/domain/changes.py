@@ -7,25 +7,19 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from dittybag.domain.entities import Entity, Kind, label_of
 from dittybag.domain.errors import ChangePurged
-from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 
-Entity = Project | Prompt | Resource | Task
-Kind = Literal["project", "prompt", "resource", "task"]
 Action = Literal["create", "update", "delete", "restore"]
+#: What undoing a change does to its entity.
+UndoEffect = Literal["delete", "restore", "revert"]
 
 #: The label of an entity whose content was purged.
 PURGED_LABEL: Final = "(purged)"
-
-KINDS: dict[Kind, type[Entity]] = {
-    "project": Project,
-    "prompt": Prompt,
-    "resource": Resource,
-    "task": Task,
-}
+_PAST_TENSES: Final = {"create": "created", "update": "changed", "delete": "deleted"}
 
 
 class Purged(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="state", tag="purged"):
@@ -64,6 +58,28 @@ class Change(Struct, frozen=True, kw_only=True):
         return state
 
     @property
+    def label(self) -> str:
+        """The name or title of the changed entity for people."""
+        return PURGED_LABEL if isinstance(self.state, Purged) else label_of(self.state)
+
+    @property
+    def verb(self) -> str:
+        """What the change did, as in `created`."""
+        before, after = self.before, self.after
+        if self.action == "restore":
+            return "removed" if after is None else "restored" if before is None else "reverted"
+        if isinstance(before, Task) and isinstance(after, Task) and before.completed != after.completed:
+            return "completed" if after.completed else "reopened"
+        return _PAST_TENSES[self.action]
+
+    @property
+    def undo_effect(self) -> UndoEffect:
+        """What undoing the change does to its entity."""
+        if self.before is None:
+            return "delete"
+        return "restore" if self.after is None else "revert"
+
+    @property
     def purged(self) -> Purged | None:
         """The record of the purge if the state before or after the change was purged."""
         return next((state for state in (self.after, self.before) if isinstance(state, Purged)), None)
@@ -80,33 +96,10 @@ class ChangeNotification(Struct, frozen=True):
     listed: bool = True
 
 
-_KIND_OF: dict[type[Entity], Kind] = {struct: kind for kind, struct in KINDS.items()}
-
-
-def kind_of(entity: Entity) -> Kind:
-    """Return the kind of an entity."""
-    return _KIND_OF[type(entity)]
-
-
-def key_of(entity: Entity) -> str:
-    """Return the id of an entity as a string, as in the change log."""
-    return str(entity.id)
-
-
-def label_of(entity: Entity | Purged) -> str:
-    """Return the name or title of an entity for people."""
-    if isinstance(entity, Purged):
-        return PURGED_LABEL
-    if isinstance(entity, Prompt):
-        return entity.label
-    return entity.title if isinstance(entity, Task) else entity.name
-
-
-def project_of(entity: Entity) -> int | None:
-    """Return the project of an entity. Tasks have none: their project is free text."""
-    if isinstance(entity, Project):
-        return entity.id
-    return None if isinstance(entity, Task) else entity.project
+def undo_effects(changes: Iterable[Change]) -> list[tuple[Change, UndoEffect]]:
+    """Return what undoing these changes, newest first, does to each entity, with its oldest change."""
+    oldest = {(change.kind, change.entity): change for change in changes}
+    return [(change, change.undo_effect) for change in oldest.values()]
 
 
 def purged_state(state: Entity, *, by: str, at: int) -> Purged:

@@ -11,7 +11,8 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from dittybag.domain.accounts import AccountEvent, Member, Role, Token, User
-from dittybag.domain.changes import Action, Change, ChangeNotification, Entity, Kind, Purged
+from dittybag.domain.changes import Action, Change, ChangeNotification, Purged
+from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.idempotency import StoredResult
 from dittybag.domain.libraries import LibraryPrompt, LibraryReport
 from dittybag.domain.projects import Project, ProjectSize

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from dittybag.domain.changes import Kind
+from dittybag.domain.entities import Kind
 from dittybag.domain.prompts import PromptOrder
 
 #: Most recently updated first; by name; largest first; by MIME type, then by name.

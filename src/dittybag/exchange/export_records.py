@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from dittybag.domain.changes import KINDS, Action, Change, Kind, Purged
+from dittybag.domain.changes import Action, Change, Purged
+from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Argument, Prompt
@@ -292,7 +293,7 @@ def change_record(change: Change) -> ChangeRecord:
 
 
 _ENTITY_DECODERS: Final[Mapping[Kind, msgspec.json.Decoder[Any]]] = {
-    kind: msgspec.json.Decoder(struct | None) for kind, struct in KINDS.items()
+    kind: msgspec.json.Decoder(entity_type.struct | None) for kind, entity_type in ENTITY_TYPES.items()
 }
 
 

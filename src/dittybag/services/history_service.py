@@ -8,7 +8,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Change, Entity, Kind, Purged, require_content
+from dittybag.domain.changes import Change, Purged, require_content
+from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.errors import (
     ChangedMeanwhile,
     ChangeNotFound,

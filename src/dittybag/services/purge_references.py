@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.domain.changes import KINDS, Entity, Kind, Purged
+from dittybag.domain.changes import Purged
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.domain.errors import AmbiguousReference, NothingToPurge
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import Project
@@ -33,7 +34,7 @@ class PurgeReferences:
         entities that had it last. Raises `NothingToPurge` and `AmbiguousReference`.
         """
         prefix, colon, rest = reference.partition(":")
-        kinds = [name for name in KINDS if name == prefix and colon]
+        kinds = [name for name in ENTITY_TYPES if name == prefix and colon]
         name = rest if kinds or (prefix == _CHANGE and colon) else reference
         wanted = kinds[0] if kinds else kind
         if wanted is None and name.isascii() and name.isdigit() and len(name) < 19:

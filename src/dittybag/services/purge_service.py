@@ -8,7 +8,8 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Change, Entity, Kind, Purged, label_of, purged_state
+from dittybag.domain.changes import Change, Purged, purged_state
+from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.errors import (
     ChangeNotFound,
     ChangePurged,
@@ -186,7 +187,7 @@ class _Collector:
         if not before and not after:
             return
         self.states.append((change, before, after))
-        label = label_of(change.state)
+        label = change.label
         item = self._items.get(key) or PurgeItem(*key, label, change.project, deletes, 0)
         self._items[key] = replace(item, versions=item.versions + after)
         for state in (change.before, change.after):

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from dittybag.domain.changes import Kind
+from dittybag.domain.entities import Kind
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.queries import PromptQuery, ResourceQuery, TaskQuery
 from dittybag.domain.text import snippet_around_words

@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag.domain.accounts import Member, Token, User
-from dittybag.domain.changes import KINDS, Change, Kind
+from dittybag.domain.changes import Change
+from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import CopyRefused
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.queries import ChangeQuery
@@ -150,7 +151,7 @@ class WorkspaceCopy:
             seq = ours[-1].seq
             self._report(f"Comparing: {seq:,} changes")
         counts: dict[str, int] = {}
-        for kind in KINDS:
+        for kind in ENTITY_TYPES:
             counts[kind] = await self._compare_entities(kind)
         return counts
 

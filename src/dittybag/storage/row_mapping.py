@@ -8,7 +8,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from dittybag.domain.accounts import Token, User
-from dittybag.domain.changes import KINDS, PURGED_LABEL, Change, ChangeNotification, Entity, Kind, Purged
+from dittybag.domain.changes import PURGED_LABEL, Change, ChangeNotification, Purged
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.domain.idempotency import StoredResult
 from dittybag.domain.projects import Project
 from dittybag.domain.resources import Resource
@@ -18,7 +19,7 @@ from dittybag.domain.tasks import Task
 PURGED_JSON: Final = '{"state":"purged"'
 
 _ENTITY_DECODERS: Final[dict[Kind, Callable[[str], Entity]]] = {
-    kind: msgspec.json.Decoder(struct).decode for kind, struct in KINDS.items()
+    kind: msgspec.json.Decoder(entity_type.struct).decode for kind, entity_type in ENTITY_TYPES.items()
 }
 _decode_purged: Final = msgspec.json.Decoder(Purged).decode
 

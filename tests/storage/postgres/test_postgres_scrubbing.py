@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncpg  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from dittybag.domain.changes import Kind
+from dittybag.domain.entities import Kind
 from dittybag.domain.errors import PurgeUnfinished
 from dittybag.services.purge_service import Selection
 from dittybag.storage.postgres import scrubbing

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from dittybag.domain.changes import Kind
+from dittybag.domain.entities import Kind
 from dittybag.domain.errors import PurgeUnfinished
 from dittybag.services.purge_service import Selection
 from dittybag.storage.sqlite import connections

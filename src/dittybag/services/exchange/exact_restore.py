@@ -7,17 +7,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from dittybag.domain.changes import (
-    KINDS,
-    Change,
-    Entity,
-    Kind,
-    Purged,
-    key_of,
-    kind_of,
-    label_of,
-    project_of,
-)
+from dittybag.domain.changes import Change, Purged
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Problem, clip
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
@@ -198,7 +189,7 @@ class ExactRestore:
 
     async def _compare_with_listed(self) -> None:
         """Check that replaying the history has produced the listed entities."""
-        listed: dict[Kind, int] = dict.fromkeys(KINDS, 0)
+        listed: dict[Kind, int] = dict.fromkeys(ENTITY_TYPES, 0)
         listed["project"] = 0 if self._has_default else 1
         for location, entity in self._listed_entities():
             kind = kind_of(entity)
@@ -206,7 +197,7 @@ class ExactRestore:
             if await self._transaction.find(kind, id=entity.id) != entity:
                 name = clip(label_of(entity), 100)
                 self._source.add_problem(location, f"{kind} '{name}' does not match the history")
-        for kind in KINDS:
+        for kind in ENTITY_TYPES:
             found = sum([1 async for _ in all_entities(self._transaction, kind)])
             self._result.created[kind] = found
             if found != listed[kind]:

@@ -7,7 +7,8 @@ from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from dittybag.domain.changes import KINDS, Change, Kind
+from dittybag.domain.changes import Change
+from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import Conflict, Problem
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
@@ -92,9 +93,9 @@ class ImportResult(Struct, kw_only=True):
 def empty_result() -> ImportResult:
     """Return a result with all counts at zero."""
     return ImportResult(
-        created=dict.fromkeys(KINDS, 0),
-        replaced=dict.fromkeys(KINDS, 0),
-        skipped=dict.fromkeys(KINDS, 0),
+        created=dict.fromkeys(ENTITY_TYPES, 0),
+        replaced=dict.fromkeys(ENTITY_TYPES, 0),
+        skipped=dict.fromkeys(ENTITY_TYPES, 0),
         renamed=[],
         conflicts=[],
     )

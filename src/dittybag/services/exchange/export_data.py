@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from dittybag.domain.changes import Change, Kind
+from dittybag.domain.changes import Change
+from dittybag.domain.entities import Kind
 from dittybag.domain.errors import ProjectNotFound
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.domain.changes import Entity
+from dittybag.domain.entities import Entity
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.projects import Project, checked_name
 from dittybag.domain.prompts import Prompt, size_problem

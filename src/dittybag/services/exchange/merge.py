@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from dittybag.domain.changes import kind_of
+from dittybag.domain.entities import kind_of
 from dittybag.domain.errors import (
     Conflict,
     NameTaken,

@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from dittybag.domain.changes import ChangeNotification, Kind
+from dittybag.domain.changes import ChangeNotification
+from dittybag.domain.entities import Kind
 from dittybag.domain.errors import StorageError
 from dittybag.storage.postgres.change_table import newest_seq, notifications_since
 from dittybag.storage.postgres.connections import (

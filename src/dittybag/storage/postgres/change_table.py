@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from dittybag.domain.changes import KINDS, Change, ChangeNotification, Kind
+from dittybag.domain.changes import Change, ChangeNotification
+from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.ports import PurgedStates
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.text import fold
@@ -150,7 +151,9 @@ def _conditions(query: ChangeQuery, bindings: Bindings) -> list[str]:
     if query.project is not None:
         conditions.append(f"(project = {bindings.add(query.project)} OR project IS NULL)")
     if query.kind is not None or query.entity is not None:
-        conditions.append(f"kind = ANY({bindings.add(list(KINDS) if query.kind is None else [query.kind])})")
+        conditions.append(
+            f"kind = ANY({bindings.add(list(ENTITY_TYPES) if query.kind is None else [query.kind])})"
+        )
     if query.entity is not None:
         conditions.append(f"entity = {bindings.add(query.entity)}")
     if query.name is not None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dittybag.domain.changes import Kind
+from dittybag.domain.entities import Kind
 from dittybag.domain.projects import Project, ProjectSize
 from dittybag.domain.text import fold
 from dittybag.storage.postgres.connections import PostgresConnection

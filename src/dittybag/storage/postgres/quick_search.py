@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.domain.changes import Kind
+from dittybag.domain.entities import Kind
 from dittybag.domain.text import search_words, snippet_around, snippet_around_words
 from dittybag.storage.postgres import prompt_table, resource_table, task_table
 from dittybag.storage.postgres.connections import PostgresConnection

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Self, TypeVar
 
-from dittybag.domain.changes import ChangeNotification, Kind
+from dittybag.domain.changes import ChangeNotification
+from dittybag.domain.entities import Kind
 from dittybag.domain.errors import DittybagError, StorageClosed, StorageFailed, WorkspaceNotFound
 from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project

@@ -8,7 +8,8 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
+from dittybag.domain.changes import Action, Change
+from dittybag.domain.entities import Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, NameTaken, Outdated, Problem
 from dittybag.domain.ports import PurgedStates, Write
 from dittybag.domain.projects import Project

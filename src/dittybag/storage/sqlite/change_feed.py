@@ -10,7 +10,8 @@ from typing import Final
 
 import apsw
 
-from dittybag.domain.changes import ChangeNotification, Kind
+from dittybag.domain.changes import ChangeNotification
+from dittybag.domain.entities import Kind
 from dittybag.storage.sqlite.change_table import newest_seq, notifications_since
 from dittybag.storage.sqlite.rows import Row, first_row
 

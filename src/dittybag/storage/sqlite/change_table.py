@@ -11,7 +11,8 @@ import apsw
 import msgspec
 from msgspec.structs import replace
 
-from dittybag.domain.changes import KINDS, Change, ChangeNotification, Kind
+from dittybag.domain.changes import Change, ChangeNotification
+from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.ports import PurgedStates
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.text import fold
@@ -187,7 +188,7 @@ def _entity_sources(query: ChangeQuery) -> Iterator[str]:
     """Yield SQL conditions, at most one of which is true for each change of an entity. Bind :entity."""
     if query.entity is None:
         return
-    for kind in KINDS if query.kind is None else (query.kind,):
+    for kind in ENTITY_TYPES if query.kind is None else (query.kind,):
         indexed = f"kind = '{kind}' AND entity = :entity AND {_INDEXED}"
         yield indexed
         if kind in _NUMBERED:

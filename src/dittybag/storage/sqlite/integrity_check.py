@@ -19,7 +19,7 @@ import apsw
 import msgspec
 from msgspec import Struct
 
-from dittybag.domain.changes import KINDS, Entity, Kind
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.storage.row_mapping import PURGED_JSON
 from dittybag.storage.sqlite import project_table, prompt_table, resource_table, task_table
 from dittybag.storage.sqlite.connections import (
@@ -353,7 +353,7 @@ def _digest(kind: Kind, text: str | None) -> int | None:
         return 0
     if text.startswith(PURGED_JSON):
         return None
-    return hash(msgspec.json.encode(msgspec.json.decode(text, type=KINDS[kind])))
+    return hash(msgspec.json.encode(msgspec.json.decode(text, type=ENTITY_TYPES[kind].struct)))
 
 
 def _entities(
@@ -368,7 +368,7 @@ def _entities(
         lists: dict[str, Any] = {
             name: msgspec.json.decode(row[name], type=list) for name in ("tags", "arguments") if name in row
         }
-        yield msgspec.convert({**row, **lists}, KINDS[kind]), row
+        yield msgspec.convert({**row, **lists}, ENTITY_TYPES[kind].struct), row
 
 
 def _indexes(connection: apsw.Connection) -> Iterator[IntegrityProblem]:

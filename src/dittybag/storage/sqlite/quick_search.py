@@ -8,7 +8,7 @@ import apsw
 import msgspec
 from msgspec import Struct
 
-from dittybag.domain.changes import Kind
+from dittybag.domain.entities import Kind
 from dittybag.domain.text import search_words, snippet_around, snippet_around_words
 from dittybag.storage.sqlite import prompt_table, resource_table, task_table
 from dittybag.storage.sqlite.rows import all_rows

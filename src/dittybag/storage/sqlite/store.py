@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import apsw
 
-from dittybag.domain.changes import ChangeNotification, Kind
+from dittybag.domain.changes import ChangeNotification
+from dittybag.domain.entities import Kind
 from dittybag.domain.errors import StorageClosed, StorageFailed, StorageReadOnly
 from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project

@@ -9,7 +9,8 @@ from typing import Any, Final, TypeVar
 import apsw
 from msgspec.structs import replace
 
-from dittybag.domain.changes import KINDS, Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
+from dittybag.domain.changes import Action, Change
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, Outdated, Problem
 from dittybag.domain.ports import PurgedStates, Write
 from dittybag.domain.queries import ChangeQuery
@@ -188,7 +189,7 @@ class SqliteTransaction:
             except apsw.ConstraintError as error:
                 problem = "conflicts with the changes before it"
                 raise Invalid([Problem(f"change {change.seq}", f"change {change.seq} {problem}")]) from error
-        for kind in KINDS:
+        for kind in ENTITY_TYPES:
             await self._index_all(kind)
 
     async def continue_replay(self, log: Sequence[Change]) -> None:

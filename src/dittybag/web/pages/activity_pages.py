@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.domain.changes import KINDS, Purged
+from dittybag.domain.changes import Purged
+from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound, ChangePurged
 from dittybag.domain.text import one_line
 from dittybag.services.history_service import ChangeFilter, ChangePage, UndoPlan
@@ -31,7 +32,7 @@ def _read_filter(request: WebRequest) -> ChangeFilter:
     """Read the filter from the query string."""
     query = request.query
     return ChangeFilter(
-        kind=next((kind for kind in KINDS if kind == query.get("kind")), None),
+        kind=next((kind for kind in ENTITY_TYPES if kind == query.get("kind")), None),
         actor=query.get("actor") or None,
         text=one_line(query.get("text", ""), _TEXT_LENGTH) or None,
         all_projects=query.get("where") == "all" and request.caller.principal is None,
@@ -65,7 +66,7 @@ async def show_feed(request: WebRequest) -> WebResponse:
         filters=change_filter,
         is_filtered=change_filter != ChangeFilter(all_projects=change_filter.all_projects),
         actors=actors,
-        kinds=list(KINDS),
+        kinds=list(ENTITY_TYPES),
         is_newest=page.newer is None,
         seen=_newest_seq(page, 0),
         undone=undone if request.can_write and undone else 0,

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dittybag.domain.changes import KINDS, Change, Entity, Kind, Purged, label_of
+from dittybag.domain.changes import Change, Purged
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.domain.errors import clip
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
@@ -115,7 +116,7 @@ def _row(request: WebRequest, change: Change, addresses: Mapping[tuple[Kind, str
         is_by_person=is_person(change.actor, request.context.person),
         verb=verb_of(change),
         kind=change.kind,
-        label=clip(label_of(change.state), _MAX_LABEL_LENGTH),
+        label=clip(change.label, _MAX_LABEL_LENGTH),
         link="" if address is None or not project_name else entity_link(project_name, change.kind, address),
         change_link=request.link(f"/activity/{change.seq}"),
         project="" if project_name == project.name else project_name or "a deleted project",
@@ -143,7 +144,7 @@ def diff_change(change: Change, old: bytes | None, new: bytes | None) -> list[Di
         assert isinstance(before, Prompt | None)
         assert isinstance(after, Prompt | None)
         return differences(before, after)
-    fields = _FIELD_TITLES[KINDS[change.kind]]
+    fields = _FIELD_TITLES[ENTITY_TYPES[change.kind].struct]
     texts = (
         (title, _field_text(before, field), _field_text(after, field)) for field, title in fields.items()
     )

@@ -7,7 +7,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from dittybag.domain.changes import Change, Entity, Purged
+from dittybag.domain.changes import Change, Purged
+from dittybag.domain.entities import Entity
 from dittybag.domain.errors import ChangeNotFound, ChangePurged, Conflict, PromptNotFound
 from dittybag.domain.prompts import Prompt
 from dittybag.services.prompt_service import PromptAddress

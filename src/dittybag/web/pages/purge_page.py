@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from dittybag.domain.changes import KINDS
+from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import Invalid, NotAllowed, Problem, PurgeUnfinished
 from dittybag.services.purge_service import Selection
 from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
@@ -45,7 +45,7 @@ async def purge(request: WebRequest) -> WebResponse:
 
 def _selection(fields: Mapping[str, str]) -> Selection:
     """Return what to purge. Raises `Invalid`."""
-    kind = next((kind for kind in KINDS if kind == fields.get("kind")), None)
+    kind = next((kind for kind in ENTITY_TYPES if kind == fields.get("kind")), None)
     entity, change, before = (fields.get(name, "") for name in ("id", "change", "before"))
     if kind is not None and entity and (kind in ("prompt", "resource") or _is_number(entity)):
         return Selection(((kind, entity),))

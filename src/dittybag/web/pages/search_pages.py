@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.domain.changes import Kind
+from dittybag.domain.entities import Kind
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.ports import Libraries
 from dittybag.domain.text import fold, one_line, snippet_around
