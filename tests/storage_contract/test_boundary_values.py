@@ -87,7 +87,10 @@ async def test_the_longest_texts_are_stored_and_distinguished(session: StoreSess
             return [prompt.content[-1], content.decode()[-1], (task.notes or "")[-1]]
 
         assert await session.read(look) == [last] * 3
-        page = await session.workspace.prompts.search(session.caller, "€" * 900 + last, 10, 0)
+        page = await session.workspace.prompts.page(
+            session.caller,
+            PromptQuery(project=session.caller.project, text="€" * 900 + last, limit=10, offset=0),
+        )
         assert page.total == 1
     with pytest.raises(DittybagError):
         await session.resource("rc", uri=uri + "a")

@@ -14,7 +14,7 @@ from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import Invalid
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
-from dittybag.domain.queries import ChangeQuery
+from dittybag.domain.queries import ChangeQuery, PromptQuery
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.log_consistency import check_log, stored_entities
 from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
@@ -118,7 +118,11 @@ async def test_a_log_can_be_replayed_in_parts(backend: Backend, session: StoreSe
 
 
 async def search(session: StoreSession, query: str) -> Any:
-    return (await session.workspace.prompts.search(session.caller, query, 10, 0)).prompts
+    return (
+        await session.workspace.prompts.page(
+            session.caller, PromptQuery(project=session.caller.project, text=query, limit=10, offset=0)
+        )
+    ).prompts
 
 
 async def test_an_inconsistent_log_is_refused_and_nothing_is_stored(

@@ -118,8 +118,13 @@ async def test_the_writes_of_a_failed_transaction_are_rolled_back(session: Store
         await session.write(work)
     assert (await stored_entities(session.store), await read_log(session.store, [session.project])) == before
     assert [session.store.stamp(kind, session.project) for kind in KINDS] == stamps
-    assert await session.workspace.prompts.search(session.caller, "prompt-new", 10, 0) == (
-        await session.workspace.prompts.search(session.caller, "prompt-changed", 10, 0)
+    assert await session.workspace.prompts.page(
+        session.caller, PromptQuery(project=session.caller.project, text="prompt-new", limit=10, offset=0)
+    ) == (
+        await session.workspace.prompts.page(
+            session.caller,
+            PromptQuery(project=session.caller.project, text="prompt-changed", limit=10, offset=0),
+        )
     )
     for kind in KINDS:
         await session.write(creating(session, kind, f"{kind}-new"))
