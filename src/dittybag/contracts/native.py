@@ -208,7 +208,7 @@ async def undo_change(session: WorkspaceSession, arguments: UndoChange) -> ToolR
     return json_result({"undone": [_change(change) for change in result.changes]})
 
 
-def _prompt_problems(id: str = "", arguments: Any = None, **parts: Any) -> Iterable[Problem]:
+def _prompt_problems(arguments: Any = None, **parts: Any) -> Iterable[Problem]:
     if arguments is not None and not find_violations({"arguments": arguments}, _DECLARED_ARGUMENTS_SCHEMA):
         parts["arguments"] = msgspec.convert(arguments, tuple[Argument, ...])
     return prompts.problems(**parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Final, Protocol
 
@@ -84,10 +84,6 @@ class FilterByTags(Struct, kw_only=True):
     tags: Annotated[list[str], Meta(min_length=1, description="Array of tag names to filter by")]
     limit: Limit = 10
     offset: Offset = 0
-
-
-def _update_problems(id: str = "", **parts: Any) -> Iterable[Problem]:
-    return prompts.problems(**parts)
 
 
 def json_result(value: JsonObject) -> ToolResult:
@@ -231,7 +227,7 @@ UPDATE_PROMPT: Final = _tool(
     arguments=UpdatePromptById,
     run=update_prompt,
     output=object_schema(id="string", title="string", updated_at="string"),
-    check=_update_problems,
+    check=prompts.problems,
     effect=REPLACES,
 )
 DELETE_PROMPT: Final = _tool(

@@ -304,10 +304,6 @@ _TASKS: Final = object_schema(tasks=array_schema({"type": "object"}))
 _COUNTS: Final[JsonObject] = {"type": "object", "additionalProperties": {"type": "integer"}}
 
 
-def _update_problems(task_id: int = 0, **fields: Any) -> Iterable[Problem]:
-    return tasks.problems(**fields)
-
-
 def _list_problems(priority: int | None = None, **others: Any) -> Iterable[Problem]:
     return tasks.problems(priority=priority)
 
@@ -348,7 +344,7 @@ TASK_UPDATE: Final = _tool(
     arguments=TaskUpdate,
     run=task_update,
     output=_TASK,
-    check=_update_problems,
+    check=tasks.problems,
     effect=REPLACES,
 )
 TASK_COMPLETE: Final = _tool(

@@ -63,8 +63,8 @@ DittybagError
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import ClassVar, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
@@ -110,6 +110,20 @@ def require(problems: Iterable[Problem]) -> None:
     """Raise `Invalid` if there are any problems."""
     if found := tuple(problems):
         raise Invalid(found)
+
+
+#: Returns the problem with a value, or all problems; `None` or nothing if it is valid.
+Check = Callable[[Any], str | Iterable[Problem] | None]
+
+
+def field_problems(checks: Mapping[str, Check], fields: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield all problems with the given fields, in the order of the checks. `None` is valid."""
+    for name, check in checks.items():
+        found = None if (value := fields.get(name)) is None else check(value)
+        if isinstance(found, str):
+            yield Problem(name, found)
+        elif found is not None:
+            yield from found
 
 
 class NotFound(DittybagError):
