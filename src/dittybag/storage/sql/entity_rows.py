@@ -23,6 +23,7 @@ _FOLDED: Final[dict[Kind, tuple[str, ...]]] = {
 }
 
 
+@cache
 def columns_sql(kind: Kind) -> str:
     """Return the columns of an entity in SQL, in the order of its fields."""
     return ", ".join(map(quoted, ENTITY_TYPES[kind].columns))
@@ -68,15 +69,18 @@ class EntityRows:
         }
         #: Converts a row that begins with the columns of the entity.
         self.from_row = _reader(kind, driver.read_list)
-        self._select = f"SELECT {columns_sql(kind)} FROM {self.type.table}"
+
+    def select_sql(self, clauses: str) -> str:
+        """Return a query with these clauses for the columns of the entity."""
+        return f"SELECT {columns_sql(self.kind)} FROM {self.type.table} {clauses}"
 
     async def select(self, clauses: str, *values: Any) -> list[Any]:
         """Return the entities that a query with these clauses finds."""
-        return [self.from_row(row) for row in await self._driver.rows(f"{self._select} {clauses}", *values)]
+        return [self.from_row(row) for row in await self._driver.rows(self.select_sql(clauses), *values)]
 
     async def select_one(self, condition: str, *values: Any) -> Any:
         """Return the entity for which a condition is true, or `None`."""
-        row = await self._driver.row(f"{self._select} WHERE {condition}", *values)
+        row = await self._driver.row(self.select_sql(f"WHERE {condition}"), *values)
         return None if row is None else self.from_row(row)
 
     def values(self, entity: Entity) -> dict[str, Any]:

@@ -16,14 +16,16 @@ class ProjectTable:
         self._driver = driver
         self._rows = rows
         self.quick_search = quick_search.find
+        # Built once: nearly every use case looks for its project.
+        self._by_id, self._by_name = (rows.select_sql("WHERE id = $1"), rows.select_sql("WHERE name = $1"))
 
     async def get(self, id: int) -> Project | None:
-        found: Project | None = await self._rows.select_one("id = $1", id)
-        return found
+        row = await self._driver.row(self._by_id, id)
+        return None if row is None else self._rows.from_row(row)
 
     async def by_name(self, name: str) -> Project | None:
-        found: Project | None = await self._rows.select_one("name = $1", name)
-        return found
+        row = await self._driver.row(self._by_name, name)
+        return None if row is None else self._rows.from_row(row)
 
     async def all(self) -> list[ProjectSize]:
         rows = await self._driver.rows(

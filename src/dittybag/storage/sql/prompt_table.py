@@ -28,19 +28,22 @@ class PromptTable:
         self._driver = driver
         self._rows = rows
         self._native = native
+        # Built once: these queries are the most frequent ones.
+        self._by_id, self._by_name, self._by_title = (
+            rows.select_sql(f"WHERE project = $1 AND {column} = $2") for column in ("id", "name", "title")
+        )
 
     async def by_id(self, project: int, id: str) -> Prompt | None:
-        return await self._by("id", project, id)
+        row = await self._driver.row(self._by_id, project, id)
+        return None if row is None else self._rows.from_row(row)
 
     async def by_name(self, project: int, name: str) -> Prompt | None:
-        return await self._by("name", project, name)
+        row = await self._driver.row(self._by_name, project, name)
+        return None if row is None else self._rows.from_row(row)
 
     async def by_title(self, project: int, title: str) -> Prompt | None:
-        return await self._by("title", project, title)
-
-    async def _by(self, column: str, project: int, value: str) -> Prompt | None:
-        found: Prompt | None = await self._rows.select_one(f"project = $1 AND {column} = $2", project, value)
-        return found
+        row = await self._driver.row(self._by_title, project, title)
+        return None if row is None else self._rows.from_row(row)
 
     async def name_taken(self, project: int, name: str) -> bool:
         return await self._is_taken("name", project, name)

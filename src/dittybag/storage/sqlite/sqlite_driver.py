@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypeVar
 
 import apsw
@@ -40,22 +40,22 @@ class SqliteDriver:
         self.wrote = False
 
     async def rows(self, sql: str, *values: Any) -> Sequence[Row]:
-        return self.connection.execute(sql.replace("$", "?"), values).fetchall()
+        return self.connection.execute(_numbered(sql), values).fetchall()
 
     async def row(self, sql: str, *values: Any) -> Row | None:
-        return self.connection.execute(sql.replace("$", "?"), values).fetchone()
+        return self.connection.execute(_numbered(sql), values).fetchone()
 
     async def value(self, sql: str, *values: Any) -> Any:
-        return self.connection.execute(sql.replace("$", "?"), values).get
+        return self.connection.execute(_numbered(sql), values).get
 
     async def run(self, sql: str, *values: Any) -> int:
         self.wrote = True
-        self.connection.execute(sql.replace("$", "?"), values)
+        self.connection.execute(_numbered(sql), values)
         return self.connection.changes()
 
     async def run_each(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
         self.wrote = True
-        self.connection.executemany(sql.replace("$", "?"), values)
+        self.connection.executemany(_numbered(sql), values)
 
     async def insert(self, table: str, key: str, values: Mapping[str, Any]) -> int:
         self.wrote = True
@@ -79,6 +79,11 @@ class SqliteDriver:
 
     def unindexed(self, column: str) -> str:
         return f"+{column}"
+
+
+@lru_cache(512)
+def _numbered(sql: str) -> str:
+    return sql.replace("$", "?")
 
 
 @cache
