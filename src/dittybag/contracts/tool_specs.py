@@ -58,13 +58,15 @@ class ServerScope(Struct, frozen=True):
         name = ctx.client.get("name")
         client = name[:1000] if isinstance(name, str) else ""
         if (principal := ctx.principal) is None:
-            return Caller(self.project, self.actor or _client_actor(client), when_queued=ctx.fix_order)
+            actor = self.actor or _client_actor(client)
+            return Caller(self.project, actor, interface="mcp", when_queued=ctx.fix_order)
         assert isinstance(principal, Principal)
         return Caller(
             self.project,
             _user_actor(principal.user, self.actor or client),
             principal.user,
             principal,
+            interface="mcp",
             when_queued=ctx.fix_order,
         )
 

@@ -136,6 +136,7 @@ async def test_tables_of_another_program_are_refused_and_left_unchanged(
 #: SQL that reverts a migration.
 DOWN_MIGRATIONS = {
     7: "DROP TABLE pending_purges;",
+    8: "ALTER TABLE changes DROP COLUMN interface;",
     6: "",
     5: "ALTER TABLE sessions DROP COLUMN owner;",
     4: """

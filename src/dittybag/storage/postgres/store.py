@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Self, TypeVar
 
-from dittybag.domain.changes import ChangeNotification
+from dittybag.domain.changes import ChangeNotification, Interface
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import DittybagError, StorageClosed, StorageFailed, WorkspaceNotFound
 from dittybag.domain.ports import Transaction, Work
@@ -162,10 +162,19 @@ class PostgresStore:
 
     # Writing
 
-    async def write(self, work: Work[T], *, actor: str, viewer: str | None = None) -> T:
+    async def write(
+        self, work: Work[T], *, actor: str, viewer: str | None = None, interface: Interface | None = None
+    ) -> T:
         self._require_open()
         loop = asyncio.get_running_loop()
-        job = WriteJob(work=work, actor=actor, viewer=viewer, future=loop.create_future(), since=loop.time())
+        job = WriteJob(
+            work=work,
+            actor=actor,
+            viewer=viewer,
+            interface=interface,
+            future=loop.create_future(),
+            since=loop.time(),
+        )
         self._writer.submit(job)
         try:
             result: T = await job.future

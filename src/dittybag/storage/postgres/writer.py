@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from msgspec import Struct
 
+from dittybag.domain.changes import Interface
 from dittybag.domain.errors import StorageClosed, StorageError, StorageUnreachable, StorageUnsure
 from dittybag.domain.ports import Work
 from dittybag.storage.postgres.connections import (
@@ -58,6 +59,7 @@ class WriteJob(Struct, eq=False):
     work: Work[Any]
     actor: str
     viewer: str | None
+    interface: Interface | None
     future: asyncio.Future[Any]
     #: The time of submission, on the clock of the event loop.
     since: float
@@ -173,7 +175,9 @@ class StoreWriter:
             for job in jobs:
                 await end.set_viewer(job.viewer)
                 tables.driver.wrote = False
-                if not await self._run_job(job, SqlTransaction(tables, self._clock(), job.actor, end)):
+                if not await self._run_job(
+                    job, SqlTransaction(tables, self._clock(), job.actor, job.interface, end)
+                ):
                     await connection.execute("ROLLBACK")
                     return False
                 wrote = wrote or tables.driver.wrote

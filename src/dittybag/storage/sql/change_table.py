@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Change, ChangeNotification
+from dittybag.domain.changes import Change, ChangeNotification, Interface
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.ports import PurgedStates
 from dittybag.domain.queries import ChangeQuery
@@ -20,7 +20,7 @@ from dittybag.storage.sql.sql_driver import MAX_INTEGER, Bindings, Row, SqlDrive
 
 #: The first change of a batch has no number of a batch in older files of SQLite.
 _BATCH: Final = "coalesce(batch, seq)"
-_COLUMNS: Final = f"seq, {_BATCH}, at, actor, action, kind, entity, project, before, after"
+_COLUMNS: Final = f"seq, {_BATCH}, at, actor, action, kind, entity, project, before, after, interface"
 
 #: The changes of a batch follow each other without others in between. There may be gaps: an import keeps the
 #: `seq` of changes from elsewhere.
@@ -86,10 +86,12 @@ class ChangeTable:
         found = {row[1] for row in await self._find("seq, actor", replace(query, limit=None))}
         return sorted(found)[: query.limit]
 
-    async def count_per_day(self, query: ChangeQuery) -> list[tuple[int, str, int]]:
-        sql, bindings = await self._matching(f"seq, at / {_DAY} AS day, actor", query)
-        sql = f"SELECT day, actor, count(*) FROM ({sql}) AS matching GROUP BY day, actor"
-        return [(row[0], row[1], row[2]) for row in await self._driver.rows(sql, *bindings.values)]
+    async def count_per_day(self, query: ChangeQuery) -> list[tuple[int, str, Interface | None, int]]:
+        sql, bindings = await self._matching(f"seq, at / {_DAY} AS day, actor, interface", query)
+        groups = "day, actor, interface"
+        sql = f"SELECT {groups}, count(*) FROM ({sql}) AS matching GROUP BY {groups}"
+        rows = await self._driver.rows(sql, *bindings.values)
+        return [(day, actor, interface, count) for day, actor, interface, count in rows]
 
     async def _find(self, columns: str, query: ChangeQuery) -> Sequence[Row]:
         """Return columns of the matching changes. The first of them is `seq`."""
@@ -192,8 +194,9 @@ class ChangeTable:
     async def append(self, change: Change) -> None:
         """Append a change to the log."""
         await self._driver.run(
-            """INSERT INTO changes (seq, batch, at, actor, action, kind, entity, project, before, after)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)""",
+            """INSERT INTO changes
+               (seq, batch, at, actor, action, kind, entity, project, before, after, interface)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)""",
             change.seq,
             change.batch,
             change.at,
@@ -204,6 +207,7 @@ class ChangeTable:
             change.project,
             state_to_json(change.before),
             state_to_json(change.after),
+            change.interface,
         )
 
     async def purge_states(self, states: Sequence[PurgedStates]) -> None:

@@ -52,6 +52,7 @@ def change_from_row(row: Row) -> Change:
         project=row[7],
         before=state_from_json(kind, row[8]),
         after=state_from_json(kind, row[9]),
+        interface=row[10],
     )
 
 

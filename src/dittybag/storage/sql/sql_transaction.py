@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Action, Change
+from dittybag.domain.changes import Action, Change, Interface
 from dittybag.domain.entities import Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, NameTaken, Outdated, Problem
 from dittybag.domain.ports import PurgedStates, Write
@@ -45,7 +45,14 @@ class LogEnd:
 class SqlTransaction:
     """See `dittybag.domain.ports.Transaction`."""
 
-    def __init__(self, tables: ConnectedTables, now: int, actor: str = "", end: LogEnd | None = None) -> None:
+    def __init__(
+        self,
+        tables: ConnectedTables,
+        now: int,
+        actor: str = "",
+        interface: Interface | None = None,
+        end: LogEnd | None = None,
+    ) -> None:
         self.now = now
         self.projects = tables.projects
         self.prompts = tables.prompts
@@ -57,6 +64,7 @@ class SqlTransaction:
         self.accounts = tables.accounts
         self._tables = tables
         self._actor = actor
+        self._interface = interface
         self._end = end
         self._batch = self._last = 0
         #: The SHA-256 and bytes of the content stored last.
@@ -204,6 +212,7 @@ class SqlTransaction:
             project=project_of(entity),
             before=before,
             after=after,
+            interface=self._interface,
         )
         await self._append(change)
         return after

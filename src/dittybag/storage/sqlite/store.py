@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import apsw
 
-from dittybag.domain.changes import ChangeNotification
+from dittybag.domain.changes import ChangeNotification, Interface
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import StorageClosed, StorageFailed, StorageReadOnly
 from dittybag.domain.ports import Transaction, Work
@@ -207,10 +207,12 @@ class SqliteStore:
 
     # Writing
 
-    async def write(self, work: Work[T], *, actor: str, viewer: str | None = None) -> T:
+    async def write(
+        self, work: Work[T], *, actor: str, viewer: str | None = None, interface: Interface | None = None
+    ) -> T:
         self._require_open()
         loop = self._loop = get_running_loop()
-        job = WriteJob(work=work, actor=actor)
+        job = WriteJob(work=work, actor=actor, interface=interface)
         future: Future[T] = loop.create_future()
         self._writer.submit(job)
         self._waiting[job] = future

@@ -10,6 +10,7 @@ from typing import Any, Final
 import apsw
 from msgspec import Struct
 
+from dittybag.domain.changes import Interface
 from dittybag.domain.errors import StorageFailed, StorageReplaced, StorageUnsure
 from dittybag.domain.ports import Work
 from dittybag.storage.sql.sql_transaction import SqlTransaction
@@ -27,6 +28,7 @@ class WriteJob(Struct, eq=False):
 
     work: Work[Any]
     actor: str
+    interface: Interface | None = None
     #: Set by the caller when it no longer waits.
     abandoned: bool = False
     result: Any = None
@@ -138,7 +140,7 @@ class StoreWriter:
         if job.abandoned:
             # The caller was cancelled while this process waited for the lock.
             return True
-        transaction = SqlTransaction(tables, self._clock(), job.actor)
+        transaction = SqlTransaction(tables, self._clock(), job.actor, job.interface)
         tables.driver.wrote = False
         try:
             job.result = run_synchronously(job.work(transaction))

@@ -58,7 +58,7 @@ _OWN_TABLES: Final = (
 )
 
 #: The newest schema version. A constant, so that opening a workspace does not read the folder.
-NEWEST: Final = 7
+NEWEST: Final = 8
 #: The migration after which the searched texts of tasks have no accents. SQL cannot fold them.
 _FOLD_ACCENTS: Final = 6
 

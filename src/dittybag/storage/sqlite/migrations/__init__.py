@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS migrations (
 """
 
 #: The newest schema version. A constant, so that opening a database does not read the folder.
-NEWEST: Final = 7
+NEWEST: Final = 8
 #: The migration after which the searched texts of tasks have no accents. SQL cannot fold them.
 _FOLD_ACCENTS: Final = 6
 
