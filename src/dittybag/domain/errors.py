@@ -64,11 +64,13 @@ DittybagError
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, dataclass_transform
 
 from msgspec import Struct
 
 from dittybag.domain.times import iso
+
+T = TypeVar("T")
 
 #: Maximum number of characters of user input in an error message. No valid name is longer.
 CLIPPED_LENGTH: Final = 300
@@ -143,6 +145,13 @@ def require(problems: Iterable[Problem]) -> None:
     """Raise `Invalid` if there are any problems."""
     if found := tuple(problems):
         raise Invalid(found)
+
+
+def checked(field: str, value: T, problem: str | None) -> T:
+    """Return the value of a field. Raises `Invalid` if it has a problem."""
+    if problem is not None:
+        raise Invalid([Problem(field, problem)])
+    return value
 
 
 #: Returns the problem with a value, or all problems; `None` or nothing if it is valid.

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import Interface
-from dittybag.domain.errors import NotAllowed, Problem, ProjectGone, clip, require
+from dittybag.domain.errors import NotAllowed, ProjectGone, checked, clip
 from dittybag.domain.ports import Store, TemplateSyntax, Transaction, Work
 from dittybag.domain.projects import Project
 from dittybag.domain.tasks import DEFAULT_USER
@@ -201,11 +201,9 @@ async def require_syntax(syntax: TemplateSyntax | None, caller: Caller, source: 
     )
     if error is not None:
         line, problem = error
-        require([Problem("content", f"Content is not a valid template: line {line}: {clip(problem)}")])
+        checked("content", source, f"Content is not a valid template: line {line}: {clip(problem)}")
 
 
 def checked_query(query: str) -> str:
     """Return `query`. Raises `Invalid` if it is not a valid search query."""
-    problem = query_problem(query)
-    require([Problem("query", problem)] if problem else ())
-    return query
+    return checked("query", query, query_problem(query))
