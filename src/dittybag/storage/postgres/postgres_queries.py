@@ -28,14 +28,12 @@ class PostgresQueries:
     """See `dittybag.storage.sql.native_queries.NativeQueries`."""
 
     tags_sql = "prompts, unnest(tags) AS tag"
+    tagged_sql = "SELECT number FROM prompts WHERE project = $1 AND tags @> ARRAY[$2]"
 
     def __init__(self, driver: PostgresDriver, row_security: RowSecurity) -> None:
         self._driver = driver
         self._row_security = row_security
         self.find_prompts = PromptSearch(driver, row_security).find
-
-    def has_tag(self, project: str, tag: str) -> str:
-        return f"tags @> ARRAY[{tag}]"
 
     def has_uri(self, uri: str, bindings: Bindings) -> str:
         return f"uri_digest = {bindings.add(_digest(uri))} AND uri = {bindings.add(uri)}"
@@ -47,10 +45,13 @@ class PostgresQueries:
         wanted = bindings.add(pattern(text))
         return contains("content", wanted) if kind == "prompt" else f"folded_content LIKE {wanted}"
 
-    async def word_condition(self, text: str, columns: Sequence[str], bindings: Bindings) -> str:
+    def word_condition(self, text: str, columns: Sequence[str], bindings: Bindings) -> str:
         patterns = (bindings.add(contains_pattern(word)) for word in search_words(text))
         conditions = (" OR ".join(contains(name, wanted) for name in columns) for wanted in patterns)
         return " AND ".join(f"({condition})" for condition in conditions) or "true"
+
+    async def word_candidates(self, text: str, bindings: Bindings) -> str:
+        return "true"
 
     async def indexed_condition(
         self, kind: Kind, text: str, condition: str, bindings: Bindings

@@ -92,7 +92,7 @@ class PromptTable:
         )
 
     async def existing_tags(self, project: int, tags: Sequence[str]) -> list[str]:
-        sql = f"SELECT 1 FROM prompts WHERE project = $1 AND {self._native.has_tag('$1', '$2')} LIMIT 1"
+        sql = f"{self._native.tagged_sql} LIMIT 1"
         return [tag for tag in tags if await self._driver.value(sql, project, tag) is not None]
 
     async def tags_in_use(self, project: int) -> list[TagCount]:
@@ -101,6 +101,5 @@ class PromptTable:
         return [TagCount(*row) for row in await self._driver.rows(sql, project)]
 
     async def ids_with_tag(self, project: int, tag: str) -> list[str]:
-        condition = self._native.has_tag("$1", "$2")
-        sql = f"SELECT id FROM prompts WHERE project = $1 AND {condition} ORDER BY number"
+        sql = f"SELECT id FROM prompts WHERE number IN ({self._native.tagged_sql}) ORDER BY number"
         return [row[0] for row in await self._driver.rows(sql, project, tag)]

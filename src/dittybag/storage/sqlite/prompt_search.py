@@ -42,24 +42,29 @@ class PromptSearch:
     async def _all_matches(self, query: PromptQuery) -> tuple[int, list[int]]:
         bindings = Bindings(query.project)
         tagged = await self._tagged_sql(query, bindings)
-        if query.text:
-            candidate = candidates("prompt", text_match(query.text), bindings)
-            source = f"prompts WHERE +project = $1 AND {candidate} AND {_matches(query.text, bindings)}"
-            if tagged:
-                source += f" AND number IN (SELECT prompt FROM ({tagged}))"
-        elif query.order == "updated":
-            # SQLite reads each tag in index order, without the rows of the prompts.
-            source = f"(SELECT updated_at, prompt AS number FROM ({tagged}))"
-        else:
-            source = f"prompts WHERE number IN (SELECT prompt FROM ({tagged}))"
+        if not query.text:
+            return await self._all_tagged(query, tagged, bindings)
+        candidate = candidates("prompt", text_match(query.text), bindings)
+        source = f"prompts WHERE +project = $1 AND {candidate} AND {_matches(query.text, bindings)}"
+        if tagged:
+            source += f" AND number IN (SELECT prompt FROM ({tagged}))"
         filters = list(bindings.values)
-        # A search counts while it compares texts; an index counts tags.
-        count = "count(*) OVER ()" if query.text else f"(SELECT count(*) FROM {source})"
         page = f"ORDER BY {PROMPT_ORDERS[query.order]} {bindings.page(query.limit, query.offset)}"
-        rows = await self._driver.rows(f"SELECT number, {count} FROM {source} {page}", *bindings.values)
+        sql = f"SELECT number, count(*) OVER () FROM {source} {page}"
+        rows = await self._driver.rows(sql, *bindings.values)
         if not rows:
             return await self._driver.value(f"SELECT count(*) FROM {source}", *filters), []
         return rows[0][1], [row[0] for row in rows]
+
+    async def _all_tagged(self, query: PromptQuery, tagged: str, bindings: Bindings) -> tuple[int, list[int]]:
+        total = await self._driver.value(f"SELECT count(*) FROM ({tagged})", *bindings.values)
+        page = bindings.page(query.limit, query.offset)
+        # SQLite reads each tag in index order, without the rows of the prompts.
+        sql = f"SELECT prompt FROM ({tagged} ORDER BY updated_at DESC, prompt DESC {page})"
+        if query.order != "updated":
+            sql = f"""SELECT number FROM prompts WHERE number IN (SELECT prompt FROM ({tagged}))
+                      ORDER BY {PROMPT_ORDERS[query.order]} {page}"""
+        return total, [row[0] for row in await self._driver.rows(sql, *bindings.values)]
 
     async def _first_matches(self, query: PromptQuery, limit: int) -> list[int]:
         if query.text and text_match(query.text) is None and query.order != "created":
