@@ -33,7 +33,8 @@ class PostgresQueries:
     def __init__(self, driver: PostgresDriver, row_security: RowSecurity) -> None:
         self._driver = driver
         self._row_security = row_security
-        self.find_prompts = PromptSearch(driver, row_security).find
+        prompts = PromptSearch(driver, row_security)
+        self.find_prompts, self.find_first_prompts = prompts.find, prompts.find_first
 
     def has_uri(self, uri: str, bindings: Bindings) -> str:
         return f"uri_digest = {bindings.add(_digest(uri))} AND uri = {bindings.add(uri)}"

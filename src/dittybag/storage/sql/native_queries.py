@@ -21,7 +21,11 @@ class NativeQueries(Protocol):
     tagged_sql: str
 
     async def find_prompts(self, query: PromptQuery) -> tuple[int, list[int]]:
-        """Count the matching prompts; return the numbers of a page of them, in any order."""
+        """Count the prompts with a text or tags; return the numbers of a page of them, in any order."""
+        ...
+
+    async def find_first_prompts(self, query: PromptQuery, limit: int) -> list[int]:
+        """Return the numbers of the first prompts with a text or tags, in the order of the query."""
         ...
 
     def has_uri(self, uri: str, bindings: Bindings) -> str:

@@ -51,7 +51,8 @@ class SqliteQueries:
     def __init__(self, driver: SqliteDriver) -> None:
         self._driver = driver
         self.pending = PendingIndex(driver.connection)
-        self.find_prompts = PromptSearch(driver, self.pending).find
+        prompts = PromptSearch(driver, self.pending)
+        self.find_prompts, self.find_first_prompts = prompts.find, prompts.find_first
 
     def has_uri(self, uri: str, bindings: Bindings) -> str:
         return f"uri = {bindings.add(uri)}"
