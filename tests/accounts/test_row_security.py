@@ -13,7 +13,7 @@ from dittybag.domain.errors import ChangeNotFound, DittybagError
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Prompt
 from dittybag.services.caller import Caller
-from dittybag.storage.postgres.store import PostgresStore
+from dittybag.storage.postgres.postgres_store import PostgresStore
 from dittybag.storage.sql.sql_transaction import SqlTransaction
 from tests.accounts.accounts_world import (
     HIDDEN_PROJECT,
