@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from dittybag.domain.ports import Store
-from dittybag.storage.postgres.store import PostgresStore
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.postgres.postgres_store import PostgresStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.postgres_servers import PostgresServer, run_postgres
 
 

@@ -15,7 +15,7 @@ import pytest
 from dittybag.domain.errors import StorageError, StorageForeign, StorageTooNew
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.storage.sqlite.migrations import NEWEST, migrate
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.storage.sqlite.scripted_process import ROOT, ScriptedProcess
 
 PROCESSES = 10

@@ -10,11 +10,11 @@ from typing import Any, Final
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold, search_words
-from dittybag.storage.postgres.connections import PostgresConnection
+from dittybag.storage.postgres.postgres_connections import PostgresConnection
 from dittybag.storage.postgres.postgres_driver import PostgresDriver
-from dittybag.storage.postgres.prompt_search import PromptSearch
+from dittybag.storage.postgres.postgres_prompt_search import PromptSearch
+from dittybag.storage.postgres.postgres_text_search import contains, pattern
 from dittybag.storage.postgres.row_security import RowSecurity
-from dittybag.storage.postgres.text_search import contains, pattern
 from dittybag.storage.sql.connected_tables import ConnectedTables
 from dittybag.storage.sql.quick_search import NEWEST, OWNERS
 from dittybag.storage.sql.sql_driver import Bindings, contains_pattern

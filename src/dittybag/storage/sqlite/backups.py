@@ -25,7 +25,6 @@ import apsw
 from msgspec import Struct
 
 from dittybag.domain.errors import StorageError, StorageFailed, StorageFull, StorageReadOnly, StorageTooNew
-from dittybag.storage.sqlite.connections import connect, prepare_folder, to_storage_error, translate_errors
 from dittybag.storage.sqlite.integrity_check import (
     IntegrityProblem,
     ReportProgress,
@@ -37,6 +36,12 @@ from dittybag.storage.sqlite.integrity_check import (
     schema_version,
 )
 from dittybag.storage.sqlite.migrations import NEWEST, migrate
+from dittybag.storage.sqlite.sqlite_connections import (
+    connect,
+    prepare_folder,
+    to_storage_error,
+    translate_errors,
+)
 
 #: The suffix of unfinished files.
 TEMPORARY_SUFFIX: Final = ".dittybag-part"

@@ -15,9 +15,9 @@ from dittybag.storage.sql.connected_tables import ConnectedTables
 from dittybag.storage.sql.entity_rows import folded_or_none
 from dittybag.storage.sql.quick_search import NEWEST, OWNERS
 from dittybag.storage.sql.sql_driver import Bindings
-from dittybag.storage.sqlite.prompt_search import PromptSearch
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
-from dittybag.storage.sqlite.text_search import (
+from dittybag.storage.sqlite.sqlite_prompt_search import PromptSearch
+from dittybag.storage.sqlite.sqlite_text_search import (
     INDEXES,
     Contains,
     PendingIndex,

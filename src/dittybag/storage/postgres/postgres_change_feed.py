@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import StorageError
-from dittybag.storage.postgres.connections import (
+from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
     ConnectionLost,
     PostgresAddress,

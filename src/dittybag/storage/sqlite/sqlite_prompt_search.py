@@ -10,7 +10,7 @@ from dittybag.domain.text import fold
 from dittybag.storage.sql.prompt_table import PROMPT_ORDERS
 from dittybag.storage.sql.sql_driver import Bindings
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
-from dittybag.storage.sqlite.text_search import Contains, PendingIndex, candidates, text_match
+from dittybag.storage.sqlite.sqlite_text_search import Contains, PendingIndex, candidates, text_match
 
 #: The index that has the prompts of a project in each order.
 _INDEXES: Final[dict[PromptOrder, str]] = {

@@ -7,8 +7,8 @@ from typing import Final
 
 from dittybag.domain.queries import PromptQuery
 from dittybag.storage.postgres.postgres_driver import PostgresDriver, is_storable
+from dittybag.storage.postgres.postgres_text_search import contains, pattern
 from dittybag.storage.postgres.row_security import RowSecurity
-from dittybag.storage.postgres.text_search import contains, pattern
 from dittybag.storage.sql.prompt_table import PROMPT_ORDERS
 from dittybag.storage.sql.sql_driver import Bindings
 

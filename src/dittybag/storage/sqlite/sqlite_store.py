@@ -17,8 +17,9 @@ from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.storage.clock import now_microseconds
 from dittybag.storage.sql.default_project import create_default_project
 from dittybag.storage.sql.sql_transaction import SqlTransaction
-from dittybag.storage.sqlite.change_feed import INTERVAL_SECONDS, ChangeFeed
-from dittybag.storage.sqlite.connections import (
+from dittybag.storage.sqlite.migrations import is_current, migrate, require_current
+from dittybag.storage.sqlite.sqlite_change_feed import INTERVAL_SECONDS, ChangeFeed
+from dittybag.storage.sqlite.sqlite_connections import (
     OpenFiles,
     connect,
     connect_unwritable,
@@ -29,10 +30,9 @@ from dittybag.storage.sqlite.connections import (
     to_storage_error,
     translate_errors,
 )
-from dittybag.storage.sqlite.migrations import is_current, migrate, require_current
 from dittybag.storage.sqlite.sqlite_driver import run_synchronously
 from dittybag.storage.sqlite.sqlite_queries import SqliteTables
-from dittybag.storage.sqlite.writer import StoreWriter, WriteJob
+from dittybag.storage.sqlite.sqlite_writer import StoreWriter, WriteJob
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -215,7 +215,7 @@ class SqliteStore:
 
     async def scrub(self) -> None:
         self._require_open()
-        from dittybag.storage.sqlite.scrubbing import scrub
+        from dittybag.storage.sqlite.sqlite_scrubbing import scrub
 
         await get_running_loop().run_in_executor(None, scrub, self.path)
 

@@ -13,20 +13,20 @@ from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.storage.clock import now_microseconds
 from dittybag.storage.postgres import trigram_indexes
-from dittybag.storage.postgres.change_feed import ChangeFeed
 from dittybag.storage.postgres.connection_pool import ConnectionPool
-from dittybag.storage.postgres.connections import (
+from dittybag.storage.postgres.migrations import is_current, is_missing, migrate
+from dittybag.storage.postgres.postgres_change_feed import ChangeFeed
+from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
     PostgresAddress,
     PostgresConnection,
     parse_address,
     translate_error,
 )
-from dittybag.storage.postgres.migrations import is_current, is_missing, migrate
 from dittybag.storage.postgres.postgres_queries import PostgresTables
+from dittybag.storage.postgres.postgres_scrubbing import scrub
+from dittybag.storage.postgres.postgres_writer import StoreWriter, WriteJob
 from dittybag.storage.postgres.retry import retry_until_connected
-from dittybag.storage.postgres.scrubbing import scrub
-from dittybag.storage.postgres.writer import StoreWriter, WriteJob
 from dittybag.storage.sql.default_project import create_default_project
 from dittybag.storage.sql.sql_transaction import SqlTransaction
 
