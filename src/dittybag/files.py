@@ -28,6 +28,7 @@ _NO_FOLDER_SYNC: Final = (errno.EACCES, errno.EINVAL, errno.ENOTSUP, errno.EOPNO
 _CHUNK_BYTES: Final = 256 * 1024
 _LOCK_POLL_SECONDS: Final = 0.02
 
+AnyPath: TypeAlias = str | os.PathLike[str]
 #: `folder`: a folder that was not entered.
 FileKind: TypeAlias = Literal["file", "link", "special", "folder"]
 
@@ -35,8 +36,8 @@ FileKind: TypeAlias = Literal["file", "link", "special", "folder"]
 class NotRegularFile(OSError):
     """The path is a folder, a pipe, a device or a socket."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(errno.EINVAL, "not a regular file", path)
+    def __init__(self, path: AnyPath) -> None:
+        super().__init__(errno.EINVAL, "not a regular file", os.fspath(path))
 
 
 class FileTooLarge(OSError):
@@ -62,11 +63,12 @@ def describe(error: OSError) -> str:
 # Writing
 
 
-def make_folders(folder: str, mode: int = 0o700) -> list[str]:
+def make_folders(folder: AnyPath, mode: int = 0o700) -> list[str]:
     """Create a missing folder and the folders that contain it; return the created ones, innermost first.
 
     `os.makedirs` would give all but the last one the default permissions.
     """
+    folder = os.fspath(folder)
     if not folder or os.path.isdir(folder):
         return []
     created = make_folders(os.path.dirname(folder), mode)
@@ -78,7 +80,7 @@ def make_folders(folder: str, mode: int = 0o700) -> list[str]:
 
 @contextmanager
 def atomic_write(
-    path: str, *, mode: int = 0o600, overwrite: bool = True, durable: bool = True
+    path: AnyPath, *, mode: int = 0o600, overwrite: bool = True, durable: bool = True
 ) -> Iterator[BinaryIO]:
     """Open a temporary file that gets the name `path` once it is complete and flushed to disk.
 
@@ -107,7 +109,7 @@ def atomic_write(
         sync_folder(folder)
 
 
-def link(file: str, name: str) -> None:
+def link(file: AnyPath, name: AnyPath) -> None:
     """Give a file another name; without hard links, rename it. Raises `FileExistsError` if it is taken."""
     try:
         os.link(file, name)
@@ -119,7 +121,7 @@ def link(file: str, name: str) -> None:
         os.replace(file, name)
 
 
-def rename(old: str, new: str) -> None:
+def rename(old: AnyPath, new: AnyPath) -> None:
     """Rename a file or a folder, and flush the new name to disk."""
     os.rename(old, new)
     sync_folder(os.path.dirname(os.path.abspath(new)))
@@ -131,16 +133,16 @@ def flush(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def sync(path: str) -> None:
+def sync(path: AnyPath) -> None:
     """Flush a file or a folder to disk."""
-    descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def sync_folder(folder: str) -> None:
+def sync_folder(folder: AnyPath) -> None:
     """Flush the names in a folder to disk, where the system supports it."""
     try:
         sync(folder)
@@ -172,7 +174,7 @@ def try_lock(descriptor: int) -> bool:
 
 
 @contextmanager
-def locked(path: str, seconds: float) -> Iterator[None]:
+def locked(path: AnyPath, seconds: float) -> Iterator[None]:
     """Hold the lock on a file, which is created if it is missing. Raises `LockTimeout` after `seconds`."""
     end = time.monotonic() + seconds
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o600)
@@ -189,7 +191,7 @@ def locked(path: str, seconds: float) -> Iterator[None]:
 # Reading
 
 
-def open_folder(name: str, parent: int | None = None) -> int:
+def open_folder(name: AnyPath, parent: int | None = None) -> int:
     """Open a folder. Below `parent`, an open folder, its name must not be a link."""
     return os.open(name, _FOLDER if parent is None else _FOLDER | _NO_FOLLOW, dir_fd=parent)
 
@@ -214,7 +216,7 @@ def open_below(root: int, path: str, *, make: bool = False) -> int:
     return folder
 
 
-def open_regular(name: str, parent: int | None = None, *, follow_links: bool = False) -> int:
+def open_regular(name: AnyPath, parent: int | None = None, *, follow_links: bool = False) -> int:
     """Open a regular file for reading. Raises `NotRegularFile`, and `OSError` for a link."""
     descriptor = os.open(name, _FILE if follow_links else _FILE | _NO_FOLLOW, dir_fd=parent)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -223,7 +225,7 @@ def open_regular(name: str, parent: int | None = None, *, follow_links: bool = F
     return descriptor
 
 
-def read(path: str, max_bytes: int, *, follow_links: bool = False) -> bytes:
+def read(path: AnyPath, max_bytes: int, *, follow_links: bool = False) -> bytes:
     """The content of a regular file. Raises `NotRegularFile`, `FileTooLarge` and `OSError`."""
     descriptor = open_regular(path, follow_links=follow_links)
     try:
@@ -291,7 +293,7 @@ def _raise(path: str, error: OSError) -> None:
 
 
 def walk(
-    root: str,
+    root: AnyPath,
     *,
     enter: Callable[[WalkedFile], bool] = lambda folder: True,
     limit: int | None = None,
