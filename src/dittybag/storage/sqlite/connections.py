@@ -168,7 +168,7 @@ def create_private_file(path: str) -> None:
     if os.path.exists(path):  # noqa: PTH110  # pathlib is slow to import
         return
     with translate_os_errors(path), suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        os.close(os.open(path, files.NEW_FILE, 0o600))
 
 
 @contextmanager
