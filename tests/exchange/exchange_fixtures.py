@@ -8,10 +8,14 @@ from typing import Any
 
 import apsw
 
+from dittybag.domain.import_options import ImportOptions
+from dittybag.exchange.export_data import export_workspace
 from dittybag.exchange.folder_reader import FolderSource
 from dittybag.exchange.folder_writer import FolderWriter
+from dittybag.exchange.import_result import ImportResult
+from dittybag.exchange.import_run import import_source
+from dittybag.exchange.import_sources import FileSource
 from dittybag.exchange.json_file import JsonSource, JsonWriter
-from dittybag.services.exchange import ExchangeService, ImportResult, ImportSource
 from dittybag.storage.sqlite.store import SqliteStore
 
 ACTOR = "importer"
@@ -25,7 +29,7 @@ async def export_json(
     try:
         with target.open("wb") as file:
             writer = JsonWriter(file.write, project=project, history=history)
-            await ExchangeService(store).export(writer, project=project, history=history)
+            await export_workspace(store, writer, project=project, history=history)
             writer.finish()
     finally:
         await store.close()
@@ -39,7 +43,7 @@ async def export_folder(
     store = SqliteStore(str(database))
     writer = FolderWriter(str(target), project=project, history=history)
     try:
-        await ExchangeService(store).export(writer, project=project, history=history)
+        await export_workspace(store, writer, project=project, history=history)
         writer.finish()
     finally:
         writer.close()
@@ -47,16 +51,16 @@ async def export_folder(
     return writer.changed
 
 
-async def import_into(database: Path, source: Path | ImportSource, **options: Any) -> ImportResult:
+async def import_into(database: Path, source: Path | FileSource, **options: Any) -> ImportResult:
     """Import a file, a folder or a source."""
     store = SqliteStore(str(database))
     try:
-        return await ExchangeService(store).import_source(_open_source(source), actor=ACTOR, **options)
+        return await import_source(store, _open_source(source), ImportOptions(actor=ACTOR, **options))
     finally:
         await store.close()
 
 
-def _open_source(source: Path | ImportSource) -> ImportSource:
+def _open_source(source: Path | FileSource) -> FileSource:
     if not isinstance(source, Path):
         return source
     return FolderSource(str(source)) if source.is_dir() else JsonSource(str(source))

@@ -16,6 +16,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from dittybag.exchange.folder_tree import FolderTree
+from dittybag.exchange.record_front_matter import FIELDS_BYTES, parse_fields
+
 MARKER: Final = "dittybag.yaml"
 #: Keeps Git from converting line endings.
 ATTRIBUTES: Final = ".gitattributes"
@@ -39,3 +42,8 @@ class MarkerFields(Struct, frozen=True, kw_only=True):
     version: int = 0
     #: The exported project; empty for a whole workspace.
     project: str = ""
+
+
+def read_marker(tree: FolderTree) -> MarkerFields:
+    """Return the fields of the marker file. Raises `Invalid`, `UnicodeDecodeError` and `OSError`."""
+    return parse_fields(tree.read(MARKER, FIELDS_BYTES).decode(), MarkerFields)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from io import BytesIO
-from types import TracebackType
-from typing import BinaryIO, Final, Self
+from typing import BinaryIO, Final
 
 from dittybag import files
 from dittybag.domain.errors import Invalid, Problem
@@ -26,12 +25,7 @@ class FolderTree:
         self._root = files.open_folder(path)
         self._current = ("", self._root)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._close_current()
         os.close(self._root)
 
@@ -49,33 +43,24 @@ class FolderTree:
         self._current = (path, descriptor)
         return descriptor
 
-    def entries(self, folder: str) -> list[tuple[str, bool]]:
-        """Return the sorted names in a folder, and whether each is a folder; empty if it does not exist.
-
-        Symbolic links, special files and hidden files are omitted.
-        """
-        try:
-            with os.scandir(self._folder(folder)) as entries:
-                found = [
-                    (entry.name, entry.is_dir(follow_symlinks=False))
-                    for entry in entries
-                    if not entry.name.startswith(".")
-                    and (entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False))
-                ]
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        return sorted(found)
-
     def folders(self, folder: str) -> list[str]:
-        return [name for name, is_folder in self.entries(folder) if is_folder]
+        """Return the sorted names of the folders in a folder that are not hidden; none if it is missing."""
+        return self._names(folder, os.DirEntry.is_dir)
 
     def files(self, folder: str) -> list[str]:
-        return [name for name, is_folder in self.entries(folder) if not is_folder]
+        """Return the sorted names of the regular files in a folder; like `folders`."""
+        return self._names(folder, os.DirEntry.is_file)
 
-    def size(self, path: str) -> int:
-        """Return the size of a file in bytes. Raises `OSError`."""
-        folder, _, name = path.rpartition("/")
-        return os.stat(name, dir_fd=self._folder(folder), follow_symlinks=False).st_size
+    def _names(self, folder: str, is_wanted: Callable[..., bool]) -> list[str]:
+        try:
+            with os.scandir(self._folder(folder)) as entries:
+                return sorted(
+                    entry.name
+                    for entry in entries
+                    if not entry.name.startswith(".") and is_wanted(entry, follow_symlinks=False)
+                )
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
     def open(self, path: str) -> int:
         """Return a descriptor of a regular file. Raises `OSError`."""
@@ -138,15 +123,13 @@ class FolderTree:
             return True
 
     def remove(self, path: str) -> None:
-        """Delete a file. Raises `OSError`."""
+        """Delete a file, and the folders that are empty without it. Raises `OSError`."""
         folder, _, name = path.rpartition("/")
         os.unlink(name, dir_fd=self._folder(folder))
-
-    def remove_empty(self, path: str) -> None:
-        """Delete a folder if it is empty."""
-        folder, _, name = path.rpartition("/")
         with suppress(OSError):
-            os.rmdir(name, dir_fd=self._folder(folder))
+            while folder:
+                folder, _, name = folder.rpartition("/")
+                os.rmdir(name, dir_fd=self._folder(folder))
 
     def lines(self, path: str, max_bytes: int) -> Iterator[bytes]:
         """Yield the lines of a file. Raises `Invalid` if a line is longer than `max_bytes`, and `OSError`."""

@@ -8,30 +8,33 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged
-from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, key_of, kind_of, label_of, project_of
-from dittybag.domain.errors import Problem, clip
+from dittybag.domain.entities import (
+    ENTITY_TYPES,
+    Entity,
+    Kind,
+    key_of,
+    kind_of,
+    label_of,
+    project_of,
+    type_of,
+)
+from dittybag.domain.errors import Invalid, InvalidHistory, Problem, clip
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.prompts import Prompt, normalise_tags
 from dittybag.domain.resources import Resource
-from dittybag.domain.tasks import Task
 from dittybag.domain.text import body_problem
-from dittybag.services.exchange.exchange_types import ImportResult, empty_result
-from dittybag.services.exchange.export_data import all_entities
-from dittybag.services.exchange.free_names import rename_prompt_if_taken
-from dittybag.services.exchange.id_mapping import IdMapping
-from dittybag.services.exchange.import_rules import (
-    NUMBER_LIMIT,
-    ContentFacts,
-    content_facts,
-    project_problems,
-    prompt_problems,
-    resource_problems,
-    task_problems,
-)
-from dittybag.services.exchange.validated import ValidatedSource
+from dittybag.exchange.export_data import all_entities
+from dittybag.exchange.export_records import NUMBERED_KINDS
+from dittybag.exchange.free_names import rename_if_taken
+from dittybag.exchange.id_mapping import IdMapping
+from dittybag.exchange.import_result import ImportResult
+from dittybag.exchange.import_rules import NUMBER_LIMIT, ContentFacts, content_facts, entity_problems
+from dittybag.exchange.validated_source import ValidatedSource
 
 _ACTOR_LENGTH: Final = 10_000
+#: How people call the unique fields of each kind.
+_UNIQUE_LABELS: Final = {"name": "{} name", "title": "title", "uri": "URI"}
 
 
 def can_restore(source: ValidatedSource, first: Change) -> bool:
@@ -41,10 +44,10 @@ def can_restore(source: ValidatedSource, first: Change) -> bool:
     """
     default = first.after
     assert isinstance(default, Project)
-    ids = [project.id for _, project in source.projects]
+    ids = [project.id for project in source.projects]
     if any(number <= 0 for number in ids) or len(set(ids)) != len(ids):
         return False
-    default_ids = [project.id for _, project in source.projects if project.name == DEFAULT_PROJECT]
+    default_ids = [project.id for project in source.projects if project.name == DEFAULT_PROJECT]
     return default_ids == [default.id] if default_ids else default.id not in ids
 
 
@@ -56,24 +59,26 @@ class ExactRestore:
         self._source = source
         self._transaction = transaction
         self._first = first
-        found = [project for _, project in source.projects if project.name == DEFAULT_PROJECT]
+        found = [project for project in source.projects if project.name == DEFAULT_PROJECT]
         self._has_default = bool(found)
         existing = first.after
         assert isinstance(existing, Project)
         self._default = found[0] if found else existing
         self._known_contents: dict[str, ContentFacts] = {}
-        self._result = empty_result()
-        self._result.exact = True
+        self._result = ImportResult(exact=True)
 
     async def with_history(self) -> ImportResult:
         """Replay the history of the source. Raises `Invalid`."""
         for _, content in self._source.contents():
             await self._store_content(content)
-        for _, _, content in self._source.resources():
+        for _, _, content in self._source.entities("resource"):
             await self._store_content(content)
         self._source.require_valid()
-        await self._transaction.replay(self._checked_log())
-        self._source.require_valid()
+        try:
+            await self._transaction.replay(self._checked_log())
+            self._source.require_valid()
+        except Invalid as error:
+            raise InvalidHistory(error.problems) from error
         await self._compare_with_listed()
         self._source.require_valid()
         return self._result
@@ -81,9 +86,9 @@ class ExactRestore:
     async def without_history(self, actor: str) -> ImportResult:
         """Create the current entities of the source. Raises `Invalid`."""
         numbered, tasks = self._scan_entities()
-        projects = [project.id for _, project in self._source.projects if project.name != DEFAULT_PROJECT]
+        projects = [project.id for project in self._source.projects if project.name != DEFAULT_PROJECT]
         self._source.require_valid()
-        for _, _, content in self._source.resources():
+        for _, _, content in self._source.entities("resource"):
             await self._transaction.store_content(content)
         mapping = IdMapping(projects, numbered, tasks)
         await self._transaction.replay(self._create_changes(actor, mapping))
@@ -104,6 +109,8 @@ class ExactRestore:
         purged: dict[tuple[Kind, str], Purged] = {}
         first = None if self._has_default else self._first
         for location, given in self._source.changes():
+            # The changes after one that cannot be read do not fit.
+            self._source.require_valid()
             if first is not None and first.seq < given.seq:
                 yield first
                 first = None
@@ -167,53 +174,41 @@ class ExactRestore:
             yield Problem("project", "an entity cannot move to another project")
         if not after.id:
             yield Problem("id", "id is required")
-        if isinstance(after, Project):
-            yield from project_problems(after)
-        elif isinstance(after, Prompt):
-            yield from prompt_problems(after)
-            if not (after.name and after.title) or after.tags != normalise_tags(after.tags):
-                yield Problem(
-                    "after", "a prompt must have a name, a title, and lower-case tags without duplicates"
-                )
-        elif isinstance(after, Task):
-            yield from task_problems(after)
-        else:
-            yield from self._resource_problems(after)
-
-    def _resource_problems(self, resource: Resource) -> Iterator[Problem]:
-        content = self._known_contents.get(resource.sha256)
-        if content is None or content.size != resource.size:
-            yield Problem("sha256", "the content of the resource is missing")
-        else:
-            yield from resource_problems(resource, content)
+        content = None
+        if isinstance(after, Prompt) and (
+            not (after.name and after.title) or after.tags != normalise_tags(after.tags)
+        ):
+            yield Problem(
+                "after", "a prompt must have a name, a title, and lower-case tags without duplicates"
+            )
+        if isinstance(after, Resource):
+            content = self._known_contents.get(after.sha256)
+            if content is None or content.size != after.size:
+                yield Problem("sha256", "the content of the resource is missing")
+                return
+        yield from entity_problems(after, content)
 
     async def _compare_with_listed(self) -> None:
         """Check that replaying the history has produced the listed entities."""
-        listed: dict[Kind, int] = dict.fromkeys(ENTITY_TYPES, 0)
-        listed["project"] = 0 if self._has_default else 1
-        for location, entity in self._listed_entities():
-            kind = kind_of(entity)
-            listed[kind] += 1
-            if await self._transaction.find(kind, id=entity.id) != entity:
-                name = clip(label_of(entity), 100)
-                self._source.add_problem(location, f"{kind} '{name}' does not match the history")
         for kind in ENTITY_TYPES:
+            listed = 0 if kind != "project" or self._has_default else 1
+            for location, entity, _ in self._source.entities(kind):
+                listed += 1
+                if await self._transaction.find(kind, id=entity.id) != entity:
+                    name = clip(label_of(entity), 100)
+                    problem = f"{kind} '{name}' does not match the history"
+                    self._source.add_problem(location, problem, history=True)
             found = sum([1 async for _ in all_entities(self._transaction, kind)])
             self._result.created[kind] = found
-            if found != listed[kind]:
-                problem = f"the history produces {found} {kind}s, but {listed[kind]} are listed"
-                self._source.add_problem("changes", problem)
+            if found != listed:
+                problem = f"the history produces {found} {kind}s, but {listed} are listed"
+                self._source.add_problem("changes", problem, history=True)
         # The default project already existed.
         self._result.created["project"] -= 1
         default = await self._transaction.projects.by_name(DEFAULT_PROJECT)
         if default is None or default.id != self._default.id:
-            self._source.add_problem("changes", "the default project is missing or has another id")
-
-    def _listed_entities(self) -> Iterator[tuple[str, Any]]:
-        yield from self._source.projects
-        yield from self._source.prompts()
-        yield from ((location, resource) for location, resource, _ in self._source.resources())
-        yield from self._source.tasks()
+            problem = "the default project is missing or has another id"
+            self._source.add_problem("changes", problem, history=True)
 
     # Without history
 
@@ -222,26 +217,16 @@ class ExactRestore:
         seen: dict[Hashable, str] = {}
         numbered: list[tuple[int, int]] = []
         tasks = 0
-
-        def check_unique(location: str, field: str, *key: Hashable) -> None:
-            if all(key) and seen.setdefault((field, *key), location) != location:
-                self._source.add_problem(location, f"it has the same {field} as {seen[field, *key]}")
-
-        for location, project in self._source.projects:
-            check_unique(location, "project name", project.name)
-        for location, prompt in self._source.prompts():
-            numbered.append((prompt.number, prompt.project or self._default.id))
-            check_unique(location, "id", prompt.id)
-            check_unique(location, "prompt name", prompt.project or self._default.id, prompt.name)
-            check_unique(location, "title", prompt.project or self._default.id, prompt.title)
-        for location, resource, _ in self._source.resources():
-            numbered.append((resource.number, resource.project or self._default.id))
-            check_unique(location, "id", resource.id)
-            check_unique(location, "resource name", resource.project or self._default.id, resource.name)
-            check_unique(location, "URI", resource.project or self._default.id, resource.uri)
-        for location, task in self._source.tasks():
-            tasks += 1
-            check_unique(location, "task id", task.id)
+        for kind in ENTITY_TYPES:
+            for location, entity, _ in self._source.entities(kind):
+                project = 0
+                if kind in NUMBERED_KINDS:
+                    project = entity.project or self._default.id
+                    numbered.append((entity.number, project))
+                tasks += kind == "task"
+                for label, value in _unique_values(entity, project):
+                    if (other := seen.setdefault((label, value), location)) != location:
+                        self._source.add_problem(location, f"it has the same {label} as {other}")
         return numbered, tasks
 
     async def _create_changes(self, actor: str, mapping: IdMapping) -> AsyncIterator[Change]:
@@ -250,27 +235,25 @@ class ExactRestore:
         # The default project already existed.
         self._result.created["project"] = 0
         batch = mapping.batch
-        for _, project in self._source.projects:
+        for project in self._source.projects:
             if project.name != DEFAULT_PROJECT:
                 yield self._create_change(mapping.projects[project.id], project, batch, actor)
         numbers = iter(mapping.numbers)
-        for _, prompt in self._source.prompts():
-            number = next(numbers)
-            renamed = await rename_prompt_if_taken(
-                self._transaction, replace(prompt, project=prompt.project or self._default.id)
-            )
-            yield self._create_change(number, self._with_ids(renamed, number), batch, actor)
-        for _, resource, _ in self._source.resources():
-            number = next(numbers)
-            assigned = replace(resource, project=resource.project or self._default.id)
-            yield self._create_change(number, self._with_ids(assigned, number), batch, actor)
-        free = max((task.id for _, task in self._source.tasks()), default=0)
-        for (_, task), number in zip(self._source.tasks(), mapping.tasks, strict=True):
+        for kind in NUMBERED_KINDS:
+            for _, entity, _ in self._source.entities(kind):
+                number = next(numbers)
+                assigned = replace(
+                    entity,
+                    number=number,
+                    id=entity.id or self._transaction.new_id(),
+                    project=entity.project or self._default.id,
+                )
+                renamed = await rename_if_taken(self._transaction, assigned)
+                yield self._create_change(number, renamed, batch, actor)
+        free = max((task.id for _, task, _ in self._source.entities("task")), default=0)
+        for (_, task, _), number in zip(self._source.entities("task"), mapping.tasks, strict=True):
             free += 0 if task.id else 1
             yield self._create_change(number, task if task.id else replace(task, id=free), batch, actor)
-
-    def _with_ids(self, entity: Prompt | Resource, number: int) -> Prompt | Resource:
-        return replace(entity, number=number, id=entity.id or self._transaction.new_id())
 
     def _create_change(self, seq: int, entity: Entity, batch: int, actor: str) -> Change:
         now = self._transaction.now
@@ -290,6 +273,16 @@ class ExactRestore:
         )
 
 
+def _unique_values(entity: Entity, project: int) -> Iterator[tuple[str, Hashable]]:
+    """Yield the label and the value of each field that no two entities may share. Empty values may be."""
+    described = type_of(entity)
+    if entity.id and described.kind != "project":
+        yield "task id" if described.kind == "task" else "id", entity.id
+    for field in described.unique:
+        if value := getattr(entity, field):
+            yield _UNIQUE_LABELS[field].format(described.kind), (project, value)
+
+
 def _with_project(change: Change) -> Change:
     """Return a change with the project of its entity; the record of a purged change names it."""
     if change.purged is not None:
@@ -300,9 +293,9 @@ def _with_project(change: Change) -> Change:
 
 def _purged_problems(change: Change, purged: Purged, known: int | None) -> Iterator[Problem]:
     number = change.seq if known is None else known
-    if change.kind in ("prompt", "resource") and purged.number != number:
+    if change.kind in NUMBERED_KINDS and purged.number != number:
         yield Problem("number", f"number must be {number}")
-    if change.kind in ("project", "task") and _parse_id(change.kind, change.entity) == -1:
+    if change.kind not in NUMBERED_KINDS and _parse_id(change.kind, change.entity) == -1:
         yield Problem("entity", "entity must be the id of the entity")
     if not 0 < purged.version < NUMBER_LIMIT or not 0 <= purged.at < 32 * NUMBER_LIMIT:
         yield Problem("after", "version or at is out of range")
@@ -312,6 +305,6 @@ def _purged_problems(change: Change, purged: Purged, known: int | None) -> Itera
 
 def _parse_id(kind: Kind, entity: str) -> str | int:
     """Return an entity id as its table stores it; -1 if it is not valid."""
-    if kind in ("prompt", "resource"):
+    if kind in NUMBERED_KINDS:
         return entity
     return int(entity) if entity.isascii() and entity.isdigit() and len(entity) <= 16 else -1
