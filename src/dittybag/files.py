@@ -28,15 +28,19 @@ _NO_FOLDER_SYNC: Final = (errno.EACCES, errno.EINVAL, errno.ENOTSUP, errno.EOPNO
 _CHUNK_BYTES: Final = 256 * 1024
 _LOCK_POLL_SECONDS: Final = 0.02
 
+AnyPath: TypeAlias = str | os.PathLike[str]
 #: `folder`: a folder that was not entered.
 FileKind: TypeAlias = Literal["file", "link", "special", "folder"]
+
+
+_KINDS: Final[dict[int, FileKind]] = {stat.S_IFREG: "file", stat.S_IFLNK: "link", stat.S_IFDIR: "folder"}
 
 
 class NotRegularFile(OSError):
     """The path is a folder, a pipe, a device or a socket."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(errno.EINVAL, "not a regular file", path)
+    def __init__(self, path: AnyPath) -> None:
+        super().__init__(errno.EINVAL, "not a regular file", os.fspath(path))
 
 
 class FileTooLarge(OSError):
@@ -62,11 +66,12 @@ def describe(error: OSError) -> str:
 # Writing
 
 
-def make_folders(folder: str, mode: int = 0o700) -> list[str]:
+def make_folders(folder: AnyPath, mode: int = 0o700) -> list[str]:
     """Create a missing folder and the folders that contain it; return the created ones, innermost first.
 
     `os.makedirs` would give all but the last one the default permissions.
     """
+    folder = os.fspath(folder)
     if not folder or os.path.isdir(folder):
         return []
     created = make_folders(os.path.dirname(folder), mode)
@@ -78,7 +83,7 @@ def make_folders(folder: str, mode: int = 0o700) -> list[str]:
 
 @contextmanager
 def atomic_write(
-    path: str, *, mode: int = 0o600, overwrite: bool = True, durable: bool = True
+    path: AnyPath, *, mode: int = 0o600, overwrite: bool = True, durable: bool = True
 ) -> Iterator[BinaryIO]:
     """Open a temporary file that gets the name `path` once it is complete and flushed to disk.
 
@@ -107,7 +112,7 @@ def atomic_write(
         sync_folder(folder)
 
 
-def link(file: str, name: str) -> None:
+def link(file: AnyPath, name: AnyPath) -> None:
     """Give a file another name; without hard links, rename it. Raises `FileExistsError` if it is taken."""
     try:
         os.link(file, name)
@@ -119,7 +124,7 @@ def link(file: str, name: str) -> None:
         os.replace(file, name)
 
 
-def rename(old: str, new: str) -> None:
+def rename(old: AnyPath, new: AnyPath) -> None:
     """Rename a file or a folder, and flush the new name to disk."""
     os.rename(old, new)
     sync_folder(os.path.dirname(os.path.abspath(new)))
@@ -131,16 +136,16 @@ def flush(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def sync(path: str) -> None:
+def sync(path: AnyPath) -> None:
     """Flush a file or a folder to disk."""
-    descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def sync_folder(folder: str) -> None:
+def sync_folder(folder: AnyPath) -> None:
     """Flush the names in a folder to disk, where the system supports it."""
     try:
         sync(folder)
@@ -172,7 +177,7 @@ def try_lock(descriptor: int) -> bool:
 
 
 @contextmanager
-def locked(path: str, seconds: float) -> Iterator[None]:
+def locked(path: AnyPath, seconds: float) -> Iterator[None]:
     """Hold the lock on a file, which is created if it is missing. Raises `LockTimeout` after `seconds`."""
     end = time.monotonic() + seconds
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o600)
@@ -189,17 +194,17 @@ def locked(path: str, seconds: float) -> Iterator[None]:
 # Reading
 
 
-def open_folder(name: str, parent: int | None = None) -> int:
+def open_folder(name: AnyPath, parent: int | None = None) -> int:
     """Open a folder. Below `parent`, an open folder, its name must not be a link."""
     return os.open(name, _FOLDER if parent is None else _FOLDER | _NO_FOLLOW, dir_fd=parent)
 
 
-def open_below(root: int, path: str, *, make: bool = False) -> int:
-    """Open a folder below an open one. No part of its path may be a link.
+def open_below(root: AnyPath | int, path: str, *, make: bool = False) -> int:
+    """Open a folder below another one, given by path or open. No part of the path below it may be a link.
 
     `make`: create missing folders.
     """
-    folder = os.dup(root)
+    folder = os.dup(root) if isinstance(root, int) else open_folder(root)
     try:
         for part in path.split("/") if path else ():
             if make:
@@ -214,7 +219,7 @@ def open_below(root: int, path: str, *, make: bool = False) -> int:
     return folder
 
 
-def open_regular(name: str, parent: int | None = None, *, follow_links: bool = False) -> int:
+def open_regular(name: AnyPath, parent: int | None = None, *, follow_links: bool = False) -> int:
     """Open a regular file for reading. Raises `NotRegularFile`, and `OSError` for a link."""
     descriptor = os.open(name, _FILE if follow_links else _FILE | _NO_FOLLOW, dir_fd=parent)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -223,20 +228,20 @@ def open_regular(name: str, parent: int | None = None, *, follow_links: bool = F
     return descriptor
 
 
-def read(path: str, max_bytes: int, *, follow_links: bool = False) -> bytes:
+def read(path: AnyPath, max_bytes: int, *, follow_links: bool = False) -> bytes:
     """The content of a regular file. Raises `NotRegularFile`, `FileTooLarge` and `OSError`."""
     descriptor = open_regular(path, follow_links=follow_links)
     try:
-        return read_open(descriptor, max_bytes)
+        return read_open(descriptor, os.fstat(descriptor).st_size, max_bytes)
     finally:
         os.close(descriptor)
 
 
-def read_open(descriptor: int, max_bytes: int) -> bytes:
-    """The content of an open file. Raises `FileTooLarge`, before reading if the size is known."""
+def read_open(descriptor: int, size: int, max_bytes: int) -> bytes:
+    """The content of an open file, whose size was `size` when it was opened. Raises `FileTooLarge`."""
     chunks = []
     # The file may grow while it is read, so the size is also checked while reading.
-    room = max_bytes + 1 if os.fstat(descriptor).st_size <= max_bytes else 0
+    room = max_bytes + 1 if size <= max_bytes else 0
     while room > 0 and (chunk := os.read(descriptor, min(room, _CHUNK_BYTES))):
         chunks.append(chunk)
         room -= len(chunk)
@@ -253,19 +258,11 @@ class WalkedFile(Struct, frozen=True):
 
     path: str
     name: str
+    kind: FileKind
     #: 1 for an entry of the root.
     depth: int
     folder: int
     status: os.stat_result
-
-    @property
-    def kind(self) -> FileKind:
-        mode = self.status.st_mode
-        if stat.S_ISREG(mode):
-            return "file"
-        if stat.S_ISLNK(mode):
-            return "link"
-        return "folder" if stat.S_ISDIR(mode) else "special"
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the content. Raises `OSError`, also if it is no longer a regular file."""
@@ -291,21 +288,25 @@ def _raise(path: str, error: OSError) -> None:
 
 
 def walk(
-    root: str,
+    root: AnyPath | int,
     *,
     enter: Callable[[WalkedFile], bool] = lambda folder: True,
     limit: int | None = None,
     on_error: Callable[[str, OSError], None] = _raise,
 ) -> Iterator[WalkedFile]:
-    """Yield everything below a folder except the folders that are entered, sorted by name.
+    """Yield everything below a folder, given by path or open, except the folders that are entered.
 
-    Each folder is opened relative to its parent, so a link that is created during the walk is not followed.
-    `enter` decides which folders are entered. `on_error` gets the path of what cannot be read. Raises
-    `OSError` if the root cannot be read, and `TooManyFiles` beyond `limit` entries.
+    Entries are sorted by name. Each folder is opened relative to its parent, so a link that is created during
+    the walk is not followed. `enter` decides which folders are entered. `on_error` gets the path of what
+    cannot be read. Raises `OSError` if the root cannot be read, and `TooManyFiles` beyond `limit` entries.
     """
+    walk_folder = _Walk(enter, limit, on_error).entries
+    if isinstance(root, int):
+        yield from walk_folder(root, "", 1)
+        return
     descriptor = open_folder(root)
     try:
-        yield from _Walk(enter, limit, on_error).entries(descriptor, "", 1)
+        yield from walk_folder(descriptor, "", 1)
     finally:
         os.close(descriptor)
 
@@ -329,8 +330,9 @@ class _Walk:
             path = prefix + name
             try:
                 status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                entry = WalkedFile(path, name, depth, folder, status)
-                is_entered = stat.S_ISDIR(status.st_mode) and self._enter(entry)
+                kind = _KINDS.get(stat.S_IFMT(status.st_mode), "special")
+                entry = WalkedFile(path, name, kind, depth, folder, status)
+                is_entered = kind == "folder" and self._enter(entry)
                 subfolder = open_folder(name, folder) if is_entered else None
             except (FileNotFoundError, NotADirectoryError):
                 # It was removed or replaced since it was listed.

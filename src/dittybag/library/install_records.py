@@ -1,6 +1,8 @@
 """Install records: where each library was installed from, and which of its files were edited since.
 
-Running servers read the records without a lock. A damaged record is reported, not raised. On disk:
+Running servers read the records without a lock. A library with a damaged record counts as added by hand.
+
+On disk:
 
 HOME/libraries/NAME/                       a library; a folder without a record was added by hand
 HOME/libraries/.dittybag/NAME.json          the library's record; a linked library has only a record
@@ -11,17 +13,16 @@ HOME/libraries/.dittybag/work-*/            staging folders of changes in progre
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import stat
 from collections.abc import Collection
 from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from dittybag.domain.libraries import FileProblem, library_name
+from dittybag import files
+from dittybag.domain.libraries import library_name
 from dittybag.library.relative_paths import is_junk_file, path_problem, replace_surrogates
 
 #: Dittybag never writes a larger record.
@@ -58,24 +59,6 @@ class PendingRecord(InstallRecord, frozen=True, kw_only=True):
 
     #: The inode of the staged folder. The record is valid once the library's folder has this inode.
     inode: int
-
-
-class LocalEdit(Struct, frozen=True):
-    """A file that differs from the installed version."""
-
-    file: str
-    change: Literal["added", "changed", "missing"]
-
-
-class InstallRecords(Struct, frozen=True):
-    """All readable records by library name, and the problems of the others."""
-
-    records: dict[str, InstallRecord]
-    problems: tuple[FileProblem, ...] = ()
-
-
-class _InvalidRecord(Exception):
-    """A record cannot be read or decoded."""
 
 
 class _LinkFields(Struct, frozen=True):
@@ -115,29 +98,15 @@ def folders_by_name(home: str) -> dict[str, str]:
     for folder in sorted(_list_names(libraries_folder(home))):
         name = library_name(folder)
         path = library_folder(home, folder)
-        if name and name not in found and not folder.startswith(".") and _is_folder(path):
+        if name and name not in found and not folder.startswith(".") and os.path.isdir(path):
             found[name] = path
     return found
 
 
 def read_records(home: str) -> dict[str, InstallRecord]:
     """All readable records by library name. Libraries added by hand have no record."""
-    return scan_records(home).records
-
-
-def scan_records(home: str) -> InstallRecords:
-    """Read all records of existing libraries, and collect the problems of unreadable ones."""
-    records: dict[str, InstallRecord] = {}
-    problems = []
-    for name in recorded_names(home):
-        try:
-            record = _read_current(home, name)
-        except _InvalidRecord as error:
-            problems.append(FileProblem(f".dittybag/{name}{_RECORD_SUFFIX}", str(error)))
-            continue
-        if record is not None:
-            records[name] = record
-    return InstallRecords(records, tuple(problems))
+    records = {name: read_record(home, name) for name in recorded_names(home)}
+    return {name: record for name, record in records.items() if record is not None}
 
 
 def linked_folders(home: str, taken: Collection[str] = ()) -> dict[str, str]:
@@ -146,10 +115,7 @@ def linked_folders(home: str, taken: Collection[str] = ()) -> dict[str, str]:
     for name in recorded_names(home):
         if name in taken:
             continue
-        try:
-            record = _decode(record_file(home, name), _LinkFields)
-        except _InvalidRecord:
-            continue
+        record = _decode(record_file(home, name), _LinkFields)
         if record is not None and record.kind == "link" and record.location.startswith("/"):
             found[name] = record.location
     return found
@@ -157,10 +123,9 @@ def linked_folders(home: str, taken: Collection[str] = ()) -> dict[str, str]:
 
 def recorded_names(home: str) -> list[str]:
     """The names of libraries that have a record, sorted."""
-    files = _list_names(records_folder(home))
     names = {
         file.removesuffix(_PENDING_SUFFIX).removesuffix(_RECORD_SUFFIX)
-        for file in files
+        for file in _list_names(records_folder(home))
         if file.endswith(_RECORD_SUFFIX)
     }
     return sorted(name for name in names if name and library_name(name) == name)
@@ -168,10 +133,12 @@ def recorded_names(home: str) -> list[str]:
 
 def read_record(home: str, name: str) -> InstallRecord | None:
     """The record of a library; None if it has none or it cannot be read."""
-    try:
-        return _read_current(home, name)
-    except _InvalidRecord:
+    if (pending := read_pending_record(home, name)) is not None:
+        return pending
+    record = _decode_record(record_file(home, name), InstallRecord)
+    if record is not None and record.kind != "link" and not os.path.isdir(library_folder(home, name)):
         return None
+    return record
 
 
 def pending_names(home: str) -> set[str]:
@@ -185,46 +152,30 @@ def pending_names(home: str) -> set[str]:
 
 def read_pending_record(home: str, name: str) -> PendingRecord | None:
     """The pending record of a library, if its folder was already installed; else None."""
+    record = _decode_record(pending_record_file(home, name), PendingRecord)
     try:
-        record = _decode_record(pending_record_file(home, name), PendingRecord)
         inode = os.stat(library_folder(home, name), follow_symlinks=False).st_ino
-    except (_InvalidRecord, FileNotFoundError):
+    except FileNotFoundError:
         return None
     return record if record is not None and record.inode == inode else None
 
 
-def find_edits(home: str, name: str) -> list[LocalEdit]:
-    """The local edits in an installed library; empty if it is linked or has no record."""
-    record = read_record(home, name)
-    if record is None or record.kind == "link":
-        return []
-    return compare_with_record(library_folder(home, name), record)
-
-
-def compare_with_record(folder: str, record: InstallRecord) -> list[LocalEdit]:
-    """The differences between a folder and the files in its record."""
-    from dittybag.library.file_walk import TooManyFiles
-
+def edited_files(folder: str, record: InstallRecord) -> list[str]:
+    """The files that were added, changed or deleted since a library was installed."""
     try:
         present = file_digests(folder)
     except FileNotFoundError:
         return []
-    except TooManyFiles:
+    except files.TooManyFiles:
         # No installed library has this many files.
-        return [LocalEdit("", "added")]
-    installed = record.files
-    found = [
-        LocalEdit(replace_surrogates(file), "changed" if file in installed else "added")
-        for file, digest in present.items()
-        if installed.get(file) != digest
-    ]
-    found += [LocalEdit(file, "missing") for file in installed if file not in present]
-    return sorted(found, key=lambda edit: edit.file)
+        return [""]
+    names = (file for file in {**present, **record.files} if present.get(file) != record.files.get(file))
+    return sorted(map(replace_surrogates, names))
 
 
 def file_digests(folder: str) -> dict[str, str]:
     """The SHA-256 of every file; an empty string for entries that cannot have been installed."""
-    from dittybag.library.file_walk import digest, walk
+    from dittybag.library.file_walk import walk
 
     found = {}
     for item in walk(folder):
@@ -232,7 +183,7 @@ def file_digests(folder: str) -> dict[str, str]:
             continue
         try:
             small = item.kind == "file" and item.status.st_size <= MAX_FILE_BYTES
-            found[item.path] = digest(item) if small else ""
+            found[item.path] = item.sha256() if small else ""
         except FileNotFoundError:
             continue
         except OSError:
@@ -241,69 +192,25 @@ def file_digests(folder: str) -> dict[str, str]:
     return found
 
 
-def _read_current(home: str, name: str) -> InstallRecord | None:
-    if (pending := read_pending_record(home, name)) is not None:
-        return pending
-    record = _decode_record(record_file(home, name), InstallRecord)
-    if record is not None and record.kind != "link" and not _is_folder(library_folder(home, name)):
-        return None
-    return record
-
-
 def _decode_record(path: str, kind: type[AnyRecord]) -> AnyRecord | None:
     record = _decode(path, kind)
-    for file, digest in record.files.items() if record is not None else ():
-        if problem := path_problem(file):
-            raise _InvalidRecord(f"The record contains an invalid path: {problem}")
-        if not _DIGEST.fullmatch(digest):
-            raise _InvalidRecord("The record contains an invalid checksum")
+    if record is None or any(
+        path_problem(file) or not _DIGEST.fullmatch(digest) for file, digest in record.files.items()
+    ):
+        return None
     return record
 
 
 def _decode(path: str, kind: type[R]) -> R | None:
-    data = _read_bytes(path)
-    if data is None:
+    """The content of a record; None if it is missing or damaged."""
+    try:
+        return msgspec.json.decode(files.read(path, MAX_RECORD_BYTES), type=kind)
+    except (OSError, msgspec.MsgspecError):
         return None
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.MsgspecError as error:
-        raise _InvalidRecord(f"The record cannot be read: {error}") from None
-
-
-def _read_bytes(path: str) -> bytes | None:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _InvalidRecord(f"The record cannot be read: {_describe(error)}") from None
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise _InvalidRecord("The record is not a regular file")
-        if status.st_size > MAX_RECORD_BYTES:
-            raise _InvalidRecord(f"The record is larger than {MAX_RECORD_BYTES} bytes")
-        return os.read(descriptor, MAX_RECORD_BYTES)
-    except OSError as error:
-        raise _InvalidRecord(f"The record cannot be read: {_describe(error)}") from None
-    finally:
-        os.close(descriptor)
-
-
-def _describe(error: OSError) -> str:
-    return "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror or str(error)
 
 
 def _list_names(folder: str) -> list[str]:
     try:
-        with os.scandir(folder) as entries:
-            return [entry.name for entry in entries]
+        return os.listdir(folder)
     except OSError:
         return []
-
-
-def _is_folder(path: str) -> bool:
-    try:
-        return stat.S_ISDIR(os.stat(path).st_mode)
-    except OSError:
-        return False
