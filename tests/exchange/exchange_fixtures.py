@@ -8,11 +8,10 @@ from typing import Any
 
 import apsw
 
-from dittybag.domain.import_options import ImportOptions
+from dittybag.domain.imports import ImportOptions, ImportResult
 from dittybag.exchange.export_data import export_workspace
 from dittybag.exchange.folder_reader import FolderSource
 from dittybag.exchange.folder_writer import FolderWriter
-from dittybag.exchange.import_result import ImportResult
 from dittybag.exchange.import_run import import_source
 from dittybag.exchange.import_sources import FileSource
 from dittybag.exchange.json_file import JsonSource, JsonWriter
@@ -29,8 +28,7 @@ async def export_json(
     try:
         with target.open("wb") as file:
             writer = JsonWriter(file.write, project=project, history=history)
-            await export_workspace(store, writer, project=project, history=history)
-            writer.finish()
+            await export_workspace(store, writer)
     finally:
         await store.close()
     return target.read_bytes()  # noqa: ASYNC240  # no other task is running
@@ -43,8 +41,7 @@ async def export_folder(
     store = SqliteStore(str(database))
     writer = FolderWriter(str(target), project=project, history=history)
     try:
-        await export_workspace(store, writer, project=project, history=history)
-        writer.finish()
+        await export_workspace(store, writer)
     finally:
         writer.close()
         await store.close()

@@ -11,24 +11,20 @@ from typing import BinaryIO, Final
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
-from msgspec import Struct
-
 from dittybag import files
 from dittybag.assembly.library_import import open_library
 from dittybag.assembly.store_factory import opened_store
 from dittybag.assembly.workspace_session import open_renderer
 from dittybag.config import Settings
-from dittybag.domain.errors import Conflict, SourceFailed, SourceNotFound
-from dittybag.domain.import_options import FORMATS, ImportOptions
-from dittybag.domain.ports import Store
-from dittybag.domain.prompts import Prompt
+from dittybag.domain.errors import Conflict, Problem, SourceFailed, SourceNotFound
+from dittybag.domain.imports import FORMATS, ImportOptions, ImportResult
 from dittybag.exchange import source_detection, sqlite_reader
 from dittybag.exchange.export_data import export_workspace, find_project
 from dittybag.exchange.folder_writer import FolderWriter
-from dittybag.exchange.import_result import ImportResult, ProgressCallback, RenamedEntity
 from dittybag.exchange.import_run import import_source
 from dittybag.exchange.import_sources import SOURCE_BYTES, TOO_LARGE, FileSource
 from dittybag.exchange.json_file import JsonSource, JsonWriter
+from dittybag.exchange.progress_counter import ProgressCallback
 from dittybag.services.template_arguments import describe_found, find_arguments
 
 #: Standard input or output.
@@ -38,16 +34,6 @@ STANDARD: Final = "-"
 _FORMATS_WITHOUT_ARGUMENTS: Final = ("csv", "library")
 
 _CHUNK: Final = 1024 * 1024
-
-
-class ImportReport(Struct, frozen=True):
-    """The result of an import, with notes for the user."""
-
-    format: str
-    result: ImportResult
-    #: Whether the source has a change history.
-    has_history: bool
-    notes: list[str]
 
 
 # Export
@@ -73,37 +59,15 @@ def export(
             if project is not None:
                 # Before anything is written.
                 await store.read(lambda transaction: find_project(transaction, project))
-            if folder:
-                return await _write_folder(store, target, project, history=history, on_progress=on_progress)
-            with _output(target, overwrite=overwrite) as file:
-                return await _write_json(store, file, project, history=history, on_progress=on_progress)
+            if not folder:
+                with _output(target, overwrite=overwrite) as file:
+                    lines = JsonWriter(file.write, project=project, history=history)
+                    return await export_workspace(store, lines, on_progress)
+            with closing(FolderWriter(target, project=project, history=history)) as tree:
+                counts = await export_workspace(store, tree, on_progress)
+                return {**counts, "files": tree.changed}
 
     return asyncio.run(run())
-
-
-async def _write_folder(
-    store: Store, folder: str, project: str | None, *, history: bool, on_progress: ProgressCallback | None
-) -> dict[str, int]:
-    with closing(FolderWriter(folder, project=project, history=history)) as sink:
-        counts = await export_workspace(
-            store, sink, project=project, history=history, on_progress=on_progress
-        )
-        sink.finish()
-        return {**counts, "files": sink.changed}
-
-
-async def _write_json(
-    store: Store,
-    file: BinaryIO,
-    project: str | None = None,
-    *,
-    history: bool = True,
-    on_progress: ProgressCallback | None = None,
-) -> dict[str, int]:
-    sink = JsonWriter(file.write, project=project, history=history)
-    counts = await export_workspace(store, sink, project=project, history=history, on_progress=on_progress)
-    sink.finish()
-    return counts
 
 
 @contextmanager
@@ -131,20 +95,20 @@ def import_data(
     format: str | None = None,
     verbatim: bool = False,
     on_progress: ProgressCallback | None = None,
-) -> ImportReport:
+) -> ImportResult:
     """Import a file or folder, completely or not at all.
 
     `verbatim`: keep variables in prompts without arguments as text.
     """
 
-    async def run() -> ImportReport:
+    async def run() -> ImportResult:
         with closing(await _open_source(source_format, source_path, temporary, settings.home)) as source:
             if source_format in _FORMATS_WITHOUT_ARGUMENTS and not verbatim:
                 await _find_arguments(source)
             async with opened_store(settings.database, create=not options.dry_run) as store:
                 result = await import_source(store, source, options, on_progress)
-            result.renamed[:0] = [RenamedEntity(*names) for names in source.renamed]
-            return ImportReport(source_format, result, source.has_history, list(source.notes))
+            result.format = source_format
+            return result
 
     with tempfile.TemporaryDirectory(prefix="dittybag-import-") as temporary:
         source_path = _save_stdin(temporary) if path == STANDARD else path
@@ -189,7 +153,7 @@ async def _open_database(path: str, temporary: str) -> FileSource:
         target.close()
     async with opened_store(copy) as store:
         with files.atomic_write(listing) as file:
-            await _write_json(store, file)
+            await export_workspace(store, JsonWriter(file.write, project=None, history=True))
     return JsonSource(listing)
 
 
@@ -197,9 +161,8 @@ async def _find_arguments(source: FileSource) -> None:
     """Make the variables of prompts without arguments their arguments."""
     with open_renderer() as renderer:
         for location, found in source.entities("prompt"):
-            prompt = getattr(found, "entity", None)
-            if isinstance(prompt, Prompt) and not prompt.arguments:
-                arguments = await find_arguments(renderer, prompt.content)
-                if arguments:
-                    source.found_arguments[location, prompt.name] = arguments
-                    source.add_note(f"{location}: {describe_found(arguments)}")
+            if isinstance(found, Problem) or found.entity.arguments:
+                continue
+            if arguments := await find_arguments(renderer, found.entity.content):
+                source.found_arguments[location, found.entity.name] = arguments
+                source.add_note(f"{location}: {describe_found(arguments)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 import click
 
@@ -20,10 +20,7 @@ from dittybag.domain.errors import (
     SourceFailed,
     UnknownFormat,
 )
-from dittybag.domain.import_options import FORMATS, ImportOptions, OnConflict
-
-if TYPE_CHECKING:
-    from dittybag.assembly.import_export import ImportReport
+from dittybag.domain.imports import FORMATS, ImportOptions, ImportResult, OnConflict
 
 #: At most this many conflicts, renamed items and notes are printed.
 _MAX_LINES: Final = 20
@@ -144,10 +141,9 @@ def _indent(lines: list[str]) -> list[str]:
     return [f"  {clip_line(line, _MAX_LENGTH)}" for line in lines]
 
 
-def _data(imported: ImportReport, *, dry_run: bool) -> dict[str, Any]:
-    result = imported.result
+def _data(result: ImportResult, *, dry_run: bool) -> dict[str, Any]:
     return {
-        "format": imported.format,
+        "format": result.format,
         "dry_run": dry_run,
         "imported": {f"{kind}s": count for kind, count in result.created.items()},
         "replaced": {f"{kind}s": count for kind, count in result.replaced.items()},
@@ -156,12 +152,11 @@ def _data(imported: ImportReport, *, dry_run: bool) -> dict[str, Any]:
         "conflicts": [{"code": item.code, "message": str(item)} for item in result.conflicts],
         "changes": result.changes,
         "exact": result.exact,
-        "notes": imported.notes,
+        "notes": result.notes,
     }
 
 
-def _print_summary(imported: ImportReport, *, dry_run: bool) -> None:
-    result = imported.result
+def _print_summary(result: ImportResult, *, dry_run: bool) -> None:
     would = "Would import" if dry_run else "Imported"
     past = f", with {format_count(result.changes, 'change')} of history" if result.changes else ""
     click.echo(f"{would} {_counts(result.created) or 'nothing'}{past}")
@@ -170,10 +165,9 @@ def _print_summary(imported: ImportReport, *, dry_run: bool) -> None:
             past_form = {"replace": "Replaced", "skip": "Skipped"}[word]
             click.echo(f"{f'Would {word}' if dry_run else past_form} {_counts(counts)}")
     _print_lines("Renamed:", [f"{item.kind} '{item.old}' is now '{item.new}'" for item in result.renamed])
-    if result.conflicts:
-        _print_lines("Conflicts:", [str(conflict) for conflict in result.conflicts])
-    _print_lines("Notes:", imported.notes)
-    if imported.has_history and not result.exact:
+    _print_lines("Conflicts:", [str(conflict) for conflict in result.conflicts])
+    _print_lines("Notes:", result.notes)
+    if result.has_history and not result.exact:
         click.echo(
             "note: the history was not imported; it requires an empty workspace and no --project", err=True
         )

@@ -19,6 +19,7 @@ from dittybag.domain.entities import (
     type_of,
 )
 from dittybag.domain.errors import Invalid, InvalidHistory, Problem, clip
+from dittybag.domain.imports import ImportResult
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.prompts import Prompt, normalise_tags
@@ -28,7 +29,6 @@ from dittybag.exchange.export_data import all_entities
 from dittybag.exchange.export_records import NUMBERED_KINDS
 from dittybag.exchange.free_names import rename_if_taken
 from dittybag.exchange.id_mapping import IdMapping
-from dittybag.exchange.import_result import ImportResult
 from dittybag.exchange.import_rules import NUMBER_LIMIT, ContentFacts, content_facts, entity_problems
 from dittybag.exchange.validated_source import ValidatedSource
 

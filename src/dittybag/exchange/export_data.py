@@ -12,11 +12,21 @@ from dittybag.domain.errors import ProjectNotFound
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.resources import Resource
-from dittybag.exchange.import_result import PAGE, ProgressCallback, ProgressCounter
+from dittybag.exchange.progress_counter import PAGE, ProgressCallback, ProgressCounter
 
 
 class ExportSink(Protocol):
     """Writes an export. It receives one kind after the other, each in the order of creation."""
+
+    @property
+    def project(self) -> str | None:
+        """The exported project, `None` for the whole workspace."""
+        ...
+
+    @property
+    def history(self) -> bool:
+        """Whether the history is exported."""
+        ...
 
     def entity(self, entity: Entity, content: bytes | None = None) -> None:
         """`content`: of a resource."""
@@ -26,35 +36,30 @@ class ExportSink(Protocol):
 
     def change(self, change: Change) -> None: ...
 
+    def finish(self) -> None:
+        """Complete the export."""
+        ...
+
 
 async def export_workspace(
-    store: Store,
-    sink: ExportSink,
-    *,
-    project: str | None = None,
-    history: bool = True,
-    on_progress: ProgressCallback | None = None,
+    store: Store, sink: ExportSink, on_progress: ProgressCallback | None = None
 ) -> dict[str, int]:
     """Export a snapshot of the workspace, or of one project with its tasks. Returns counts by kind.
 
     Raises `ProjectNotFound`.
     """
-    run = partial(_export, sink=sink, project=project, history=history, on_progress=on_progress)
-    return await store.read(run, slow=True)
+    counts = await store.read(partial(_export, sink=sink, on_progress=on_progress), slow=True)
+    sink.finish()
+    return counts
 
 
 async def _export(
-    transaction: Transaction,
-    sink: ExportSink,
-    project: str | None,
-    *,
-    history: bool,
-    on_progress: ProgressCallback | None,
+    transaction: Transaction, sink: ExportSink, on_progress: ProgressCallback | None
 ) -> dict[str, int]:
-    found = None if project is None else await find_project(transaction, project)
-    run = _ExportRun(transaction, sink, found, on_progress)
+    project = None if sink.project is None else await find_project(transaction, sink.project)
+    run = _ExportRun(transaction, sink, project, on_progress)
     await run.export_entities()
-    if history:
+    if sink.history:
         await run.export_history()
     return run.counts
 

@@ -10,6 +10,7 @@ from typing import BinaryIO, Final
 
 from dittybag import files
 from dittybag.domain.errors import Invalid, Problem
+from dittybag.files import WalkedFile
 
 _CHUNK: Final = 1024 * 1024
 
@@ -61,6 +62,10 @@ class FolderTree:
                 )
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+    def walk(self, enter: Callable[[WalkedFile], bool]) -> Iterator[WalkedFile]:
+        """Yield all entries below the folder, like `files.walk`. Raises `OSError`."""
+        return files.walk(self._root, enter=enter)
 
     def open(self, path: str) -> int:
         """Return a descriptor of a regular file. Raises `OSError`."""

@@ -51,7 +51,7 @@ _ID: Final = re.compile(rb"^id: ", re.MULTILINE)
 _FIELDS_FILE_BYTES: Final = 8 * 1024 * 1024
 
 
-def check_target_folder(folder: str, project: str | None) -> None:
+def _check_target(folder: str, project: str | None) -> None:
     """Raise `Conflict` if the folder contains anything but an export of the same scope, and `OSError`."""
     try:
         with closing(FolderTree(folder)) as tree:
@@ -78,10 +78,11 @@ class FolderWriter:
     """Writes an export to a folder, and deletes the files of entities that no longer exist."""
 
     def __init__(self, folder: str, *, project: str | None, history: bool) -> None:
-        """`project`: the exported project, `None` for a whole workspace. Raises `Conflict` and `OSError`."""
-        check_target_folder(folder, project)
+        """Raises `Conflict` and `OSError`."""
+        _check_target(folder, project)
+        self.project = project
+        self.history = history
         os.makedirs(folder, exist_ok=True)  # all other paths are relative to descriptors
-        self._folder = folder
         self._tree = FolderTree(folder)
         self._written_paths: set[str] = set()
         self._taken_paths: set[str] = set()
@@ -122,7 +123,6 @@ class FolderWriter:
         self._log.write(msgspec.json.encode(change_record(change)) + b"\n")
 
     def finish(self) -> None:
-        """Complete the export. Raises `OSError`."""
         if self._log is not None:
             self._written_paths.add(CHANGES)
             self.changed += self._tree.finish(CHANGES, self._log)
@@ -153,7 +153,7 @@ class FolderWriter:
         """Return the files of earlier exports that this export did not write."""
         found = [
             file.path
-            for file in files.walk(self._folder, enter=_may_have_entities)
+            for file in self._tree.walk(_may_have_entities)
             if file.kind == "file" and file.path not in self._written_paths
         ]
         return [path for path in found if self._is_exported(path)]

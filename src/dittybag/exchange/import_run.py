@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from dittybag.domain.import_options import ImportOptions
+from dittybag.domain.imports import ImportOptions, ImportResult
 from dittybag.domain.ports import Store, Transaction
 from dittybag.exchange.exact_restore import ExactRestore, can_restore
-from dittybag.exchange.import_result import ImportResult, ProgressCallback
 from dittybag.exchange.import_sources import FileSource
 from dittybag.exchange.merge_import import MergeImport
+from dittybag.exchange.progress_counter import ProgressCallback
 from dittybag.exchange.validated_source import ValidatedSource
 
 
@@ -32,9 +32,13 @@ async def import_source(
     """
     run = partial(_import, source=source, options=options, on_progress=on_progress)
     try:
-        return await store.write(run, actor=options.actor)
+        result = await store.write(run, actor=options.actor)
     except _DryRunRollback as rollback:
-        return rollback.result
+        result = rollback.result
+    result.renamed[:0] = source.renamed
+    result.notes = source.notes
+    result.has_history = source.has_history
+    return result
 
 
 async def _import(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -11,6 +11,7 @@ from msgspec import Struct
 from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.domain.errors import Problem
+from dittybag.domain.imports import RenamedEntity
 from dittybag.domain.prompts import Argument
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ class FileSource:
     has_history = False
 
     def __init__(self) -> None:
-        self._renamed: dict[tuple[str, str], tuple[str, str]] = {}
+        self._renamed: dict[str, RenamedEntity] = {}
         self._notes: dict[str, None] = {}
         #: Arguments for prompts that declare none, by location and name.
         self.found_arguments: dict[tuple[str, str], tuple[Argument, ...]] = {}
@@ -67,12 +68,12 @@ class FileSource:
         """Close the files."""
 
     @property
-    def renamed(self) -> Sequence[tuple[str, str, str]]:
-        """The kind, old value and new value of each name that was adjusted to the rules of Dittybag."""
-        return [(kind, *names) for (kind, _), names in self._renamed.items()]
+    def renamed(self) -> list[RenamedEntity]:
+        """The names that were adjusted to the rules of Dittybag."""
+        return list(self._renamed.values())
 
     @property
-    def notes(self) -> Sequence[str]:
+    def notes(self) -> list[str]:
         """Other adjustments, as sentences for the import report."""
         return list(self._notes)
 
@@ -82,7 +83,7 @@ class FileSource:
     def record_rename(self, kind: str, location: str, old: str, new: str) -> str:
         """Record an adjusted name, if `new` differs from `old`. Returns `new`."""
         if old != new:
-            self._renamed[kind, location] = (old, new)
+            self._renamed[location] = RenamedEntity(kind, old, new)
         return new
 
 

@@ -43,7 +43,8 @@ class JsonWriter:
     """Writes an export as JSON. Entities must arrive in the order of the sections."""
 
     def __init__(self, write: Callable[[bytes], Any], *, project: str | None, history: bool) -> None:
-        """`project`: the exported project, `None` for the whole workspace."""
+        self.project = project
+        self.history = history
         self._write = write
         self._names: dict[int, str] = {}
         self._sections = list(_SECTIONS + (_HISTORY if history else ()))
@@ -68,7 +69,6 @@ class JsonWriter:
         self._write_item("changes", change_record(change))
 
     def finish(self) -> None:
-        """Complete the export."""
         while self._sections:
             self._begin_section(self._sections[0])
         self._end_section()

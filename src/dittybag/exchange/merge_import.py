@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from dittybag.domain.entities import kind_of, type_of
 from dittybag.domain.errors import Conflict, NameTaken, SeveralConflicts, TitleTaken, UriTaken
-from dittybag.domain.import_options import ImportOptions
+from dittybag.domain.imports import ImportOptions, ImportResult, RenamedEntity
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
@@ -21,7 +21,6 @@ from dittybag.domain.tasks import Task
 from dittybag.exchange.export_data import all_entities, find_project
 from dittybag.exchange.export_records import NUMBERED_KINDS
 from dittybag.exchange.free_names import rename_if_taken
-from dittybag.exchange.import_result import ImportResult, RenamedEntity
 from dittybag.exchange.validated_source import ValidatedSource
 
 #: The conflict of each unique field except the name.

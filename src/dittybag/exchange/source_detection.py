@@ -8,7 +8,7 @@ from typing import Final
 
 from dittybag import files
 from dittybag.domain.errors import SourceFailed, SourceNotFound, UnknownFormat
-from dittybag.domain.import_options import FORMATS
+from dittybag.domain.imports import FORMATS
 from dittybag.exchange import csv_file, folder_reader, json_file, sqlite_reader
 from dittybag.exchange.csv_file import CsvSource
 from dittybag.exchange.folder_reader import FolderSource

@@ -14,9 +14,9 @@ from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import Invalid, InvalidHistory, Problem
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import normalise_tags
-from dittybag.exchange.import_result import ProgressCallback, ProgressCounter
 from dittybag.exchange.import_rules import content_facts, entity_problems
 from dittybag.exchange.import_sources import FileSource, SourceEntry
+from dittybag.exchange.progress_counter import ProgressCallback, ProgressCounter
 
 T = TypeVar("T")
 

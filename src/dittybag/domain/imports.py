@@ -1,12 +1,15 @@
-"""The options of an import, and the formats that can be imported."""
+"""Imports: their formats, options and results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, Literal
 
+import msgspec
 from msgspec import Struct
 
+from dittybag.domain.entities import ENTITY_TYPES, Kind
+from dittybag.domain.errors import Conflict
 from dittybag.domain.projects import DEFAULT_PROJECT
 
 #: The import formats, with descriptions for people.
@@ -38,3 +41,35 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     history: bool = True
     #: Change nothing, and report conflicts in the result.
     dry_run: bool = False
+
+
+class RenamedEntity(Struct, frozen=True):
+    """An entity that was renamed during the import."""
+
+    kind: str
+    old: str
+    new: str
+
+
+def _zero_counts() -> dict[Kind, int]:
+    return dict.fromkeys(ENTITY_TYPES, 0)
+
+
+class ImportResult(Struct, kw_only=True):
+    """The result of an import."""
+
+    created: dict[Kind, int] = msgspec.field(default_factory=_zero_counts)
+    replaced: dict[Kind, int] = msgspec.field(default_factory=_zero_counts)
+    #: Entities that already exist, or that conflict with existing ones and were not imported.
+    skipped: dict[Kind, int] = msgspec.field(default_factory=_zero_counts)
+    renamed: list[RenamedEntity] = []
+    conflicts: list[Conflict] = []
+    #: Adjustments of the imported entities, as sentences.
+    notes: list[str] = []
+    format: str = ""
+    #: Whether the source has a change history.
+    has_history: bool = False
+    #: Whether the workspace is now an exact copy of the exported one.
+    exact: bool = False
+    #: The number of imported changes of the history.
+    changes: int = 0
