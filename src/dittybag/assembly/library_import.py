@@ -42,8 +42,8 @@ class _LibraryPrompts(FileSource):
         return self._prompts.values() if kind == "prompt" else ()
 
     def add(self, file: str, prompt: Prompt) -> None:
-        if messages := [problem.message for problem in entity_problems(prompt)]:
-            self.add_note(f"{file}: skipped: {'; '.join(messages)}")
+        if problems := list(entity_problems(prompt)):
+            self.add_note(f"{file}: skipped: {'; '.join(problems)}")
             return
         names = numbered_names(prompt.name, "-{}", NAME_LENGTH)
         name = next(name for name in names if name not in self._prompts)

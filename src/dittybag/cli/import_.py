@@ -7,6 +7,7 @@ from typing import Any, Final, get_args
 
 import click
 
+from dittybag import files
 from dittybag.cli.error_output import exit_status, report
 from dittybag.cli.output import clip_line, format_count, json_option, print_json, progress
 from dittybag.cli.strict_options import StrictCommand
@@ -99,7 +100,7 @@ def command(
     except (Invalid, SeveralConflicts, SourceFailed) as error:
         return _report_import_error(error)
     except OSError as error:
-        return _report_import_error(SourceFailed(source, (error.strerror or str(error)).lower()))
+        return _report_import_error(SourceFailed(source, files.describe(error)))
     if as_json:
         print_json(_data(imported, dry_run=dry_run))
     else:

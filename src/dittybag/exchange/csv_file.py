@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -104,8 +105,5 @@ class CsvSource(FileSource):
 
 def _tags(cell: str) -> tuple[str, ...]:
     """Parse tags that are separated by commas, semicolons or bars. Brackets and quotes are ignored."""
-    for character in "[]\"'":
-        cell = cell.replace(character, "")
-    for separator in ";|":
-        cell = cell.replace(separator, ",")
-    return tuple(tag for part in cell.split(",") if (tag := sanitise_tag(part.strip())))
+    words = re.split("[,;|]", re.sub(r"[\[\]\"']", "", cell))
+    return tuple(tag for word in words if (tag := sanitise_tag(word.strip())))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Hashable, Iterator
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from dittybag.domain.entities import (
     project_of,
     type_of,
 )
-from dittybag.domain.errors import Invalid, InvalidHistory, Problem, clip
+from dittybag.domain.errors import Invalid, InvalidHistory, clip
 from dittybag.domain.imports import ImportResult
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
@@ -29,10 +29,17 @@ from dittybag.exchange.export_data import all_entities
 from dittybag.exchange.export_records import NUMBERED_KINDS
 from dittybag.exchange.free_names import rename_if_taken
 from dittybag.exchange.id_mapping import IdMapping
-from dittybag.exchange.import_rules import NUMBER_LIMIT, ContentFacts, content_facts, entity_problems
+from dittybag.exchange.import_rules import (
+    NUMBER_LIMIT,
+    TIME_LIMIT,
+    ContentFacts,
+    content_facts,
+    entity_problems,
+)
 from dittybag.exchange.validated_source import ValidatedSource
 
 _ACTOR_LENGTH: Final = 10_000
+_SHORT_TEXT: Final = f"at most {_ACTOR_LENGTH} characters without NUL"
 #: How people call the unique fields of each kind.
 _UNIQUE_LABELS: Final = {"name": "{} name", "title": "title", "uri": "URI"}
 
@@ -117,8 +124,8 @@ class ExactRestore:
             key = given.kind, given.entity
             current = await self._transaction.find(given.kind, id=_parse_id(given.kind, given.entity))
             change = _with_project(replace(given, before=purged.pop(key, current)))
-            for problem in self._change_problems(change, last, numbers):
-                self._source.add_problem(location, problem.message)
+            for problem in self._change_problems(change, last, numbers.get(key)):
+                self._source.add_problem(location, problem)
                 self._source.require_valid()
             if given.after is not None:
                 numbers[key] = getattr(given.after, "number", given.seq)
@@ -132,20 +139,18 @@ class ExactRestore:
         for kind, entity in purged:
             self._source.add_problem("changes", f"the last state of {kind} {entity} was purged")
 
-    def _change_problems(
-        self, change: Change, last: Change | None, numbers: Mapping[tuple[Kind, str], int]
-    ) -> Iterator[Problem]:
+    def _change_problems(self, change: Change, last: Change | None, known: int | None) -> Iterator[str]:
+        """Yield the problems with a change after `last`. `known`: the number of an entity that existed."""
         before, after = change.before, change.after
-        known = numbers.get((change.kind, change.entity))
-        if not (last.seq if last is not None else 0) < change.seq < NUMBER_LIMIT:
-            yield Problem("seq", "changes must be in ascending order of seq")
-        beginning = last.seq if last is not None else 0
-        if not (beginning < change.batch <= change.seq or (last is not None and change.batch == last.batch)):
-            yield Problem("batch", "batch must be that of the previous change, or a seq after it")
-        if not 0 <= change.at < 32 * NUMBER_LIMIT:
-            yield Problem("at", "at is out of range")
-        if len(change.actor) > _ACTOR_LENGTH or body_problem("", change.actor):
-            yield Problem("actor", f"actor must be at most {_ACTOR_LENGTH} characters without NUL")
+        previous, batch = (0, None) if last is None else (last.seq, last.batch)
+        if not previous < change.seq < NUMBER_LIMIT:
+            yield "changes must be in ascending order of seq"
+        if not (previous < change.batch <= change.seq or change.batch == batch):
+            yield "batch must be that of the previous change, or a seq after it"
+        if not 0 <= change.at < TIME_LIMIT:
+            yield "at is out of range"
+        if not _is_short_text(change.actor):
+            yield f"actor must be {_SHORT_TEXT}"
         allowed = {
             "create": before is None and after is not None and known is None,
             "update": before is not None and after is not None,
@@ -153,39 +158,33 @@ class ExactRestore:
             "restore": known is not None and (before is not None or after is not None),
         }
         if not allowed[change.action]:
-            yield Problem(
-                "action", f"action '{change.action}' does not fit the state of the entity at this point"
-            )
+            yield f"action '{change.action}' does not fit the state of the entity at this point"
         if change.purged is not None and (change.project is None) != (change.kind == "task"):
-            yield Problem("project", "project is required for a purged change, except of a task")
-        if isinstance(after, Purged):
-            yield from _purged_problems(change, after, known)
-        elif after is not None:
-            yield from self._entity_problems(change, after, known)
-
-    def _entity_problems(self, change: Change, after: Entity, known: int | None) -> Iterator[Problem]:
-        if key_of(after) != change.entity:
-            yield Problem("entity", "entity must be the id of the entity in after")
+            yield "project is required for a purged change, except of a task"
         number = change.seq if known is None else known
-        if isinstance(after, Prompt | Resource) and after.number != number:
-            yield Problem("number", f"number must be {number}")
-        before = change.before
+        if after is not None and change.kind in NUMBERED_KINDS and getattr(after, "number", 0) != number:
+            yield f"number must be {number}"
+        if isinstance(after, Purged):
+            yield from _purged_problems(change, after)
+        elif after is not None:
+            yield from self._entity_problems(change, after)
+
+    def _entity_problems(self, change: Change, after: Entity) -> Iterator[str]:
+        if key_of(after) != change.entity:
+            yield "entity must be the id of the entity in after"
+        before, content = change.before, None
         if not isinstance(before, Purged | None) and project_of(before) != project_of(after):
-            yield Problem("project", "an entity cannot move to another project")
+            yield "an entity cannot move to another project"
         if not after.id:
-            yield Problem("id", "id is required")
-        content = None
-        if isinstance(after, Prompt) and (
-            not (after.name and after.title) or after.tags != normalise_tags(after.tags)
+            yield "id is required"
+        if isinstance(after, Prompt) and not (
+            after.name and after.title and after.tags == normalise_tags(after.tags)
         ):
-            yield Problem(
-                "after", "a prompt must have a name, a title, and lower-case tags without duplicates"
-            )
+            yield "a prompt must have a name, a title, and lower-case tags without duplicates"
         if isinstance(after, Resource):
             content = self._known_contents.get(after.sha256)
             if content is None or content.size != after.size:
-                yield Problem("sha256", "the content of the resource is missing")
-                return
+                yield "the content of the resource is missing"
         yield from entity_problems(after, content)
 
     async def _compare_with_listed(self) -> None:
@@ -291,16 +290,17 @@ def _with_project(change: Change) -> Change:
     return replace(change, project=None if entity is None else project_of(entity))
 
 
-def _purged_problems(change: Change, purged: Purged, known: int | None) -> Iterator[Problem]:
-    number = change.seq if known is None else known
-    if change.kind in NUMBERED_KINDS and purged.number != number:
-        yield Problem("number", f"number must be {number}")
-    if change.kind not in NUMBERED_KINDS and _parse_id(change.kind, change.entity) == -1:
-        yield Problem("entity", "entity must be the id of the entity")
-    if not 0 < purged.version < NUMBER_LIMIT or not 0 <= purged.at < 32 * NUMBER_LIMIT:
-        yield Problem("after", "version or at is out of range")
-    if any(len(text) > _ACTOR_LENGTH or body_problem("", text) for text in (purged.by, purged.user)):
-        yield Problem("after", f"by and user must be at most {_ACTOR_LENGTH} characters without NUL")
+def _purged_problems(change: Change, purged: Purged) -> Iterator[str]:
+    if _parse_id(change.kind, change.entity) == -1:
+        yield "entity must be the id of the entity"
+    if not 0 < purged.version < NUMBER_LIMIT or not 0 <= purged.at < TIME_LIMIT:
+        yield "version or at is out of range"
+    if not (_is_short_text(purged.by) and _is_short_text(purged.user)):
+        yield f"by and user must be {_SHORT_TEXT}"
+
+
+def _is_short_text(text: str) -> bool:
+    return len(text) <= _ACTOR_LENGTH and body_problem("", text) is None
 
 
 def _parse_id(kind: Kind, entity: str) -> str | int:

@@ -18,27 +18,18 @@ from dittybag.exchange.progress_counter import PAGE, ProgressCallback, ProgressC
 class ExportSink(Protocol):
     """Writes an export. It receives one kind after the other, each in the order of creation."""
 
-    @property
-    def project(self) -> str | None:
-        """The exported project, `None` for the whole workspace."""
-        ...
+    #: The exported project, `None` for the whole workspace.
+    project: str | None
+    #: Whether the history is exported.
+    history: bool
 
-    @property
-    def history(self) -> bool:
-        """Whether the history is exported."""
-        ...
-
-    def entity(self, entity: Entity, content: bytes | None = None) -> None:
-        """`content`: of a resource."""
-        ...
+    def entity(self, entity: Entity, content: bytes | None = None) -> None: ...
 
     def content(self, sha256: str, content: bytes) -> None: ...
 
     def change(self, change: Change) -> None: ...
 
-    def finish(self) -> None:
-        """Complete the export."""
-        ...
+    def finish(self) -> None: ...
 
 
 async def export_workspace(

@@ -12,6 +12,7 @@ history/contents/AB/SHA256                   earlier contents of resources
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from msgspec import Struct
@@ -33,6 +34,13 @@ TASKS: Final = "tasks"
 HISTORY: Final = "history"
 CHANGES: Final = "history/changes.jsonl"
 CONTENTS: Final = "history/contents"
+
+#: Files with the fields of an entity.
+FIELDS_FILE: Final = re.compile(
+    rf"{TASKS}/[^/]+\.md|{PROJECTS}/[^/]+/(?:{PROJECT}|{PROMPTS}/[^/]+\.md|{RESOURCES}/[^/]+/{RESOURCE})"
+)
+CONTENT_FILE: Final = re.compile(rf"({PROJECTS}/[^/]+/{RESOURCES}/[^/]+)/{CONTENT}[^/]*")
+HISTORY_FILE: Final = re.compile(rf"{CHANGES}|{CONTENTS}/[^/]+/[0-9a-f]{{64}}")
 
 
 class MarkerFields(Struct, frozen=True, kw_only=True):

@@ -17,20 +17,8 @@ from dittybag.domain.prompts import CONTENT_BYTES
 from dittybag.domain.resources import CONTENT_BYTES as RESOURCE_BYTES
 from dittybag.domain.resources import DEFAULT_MIME_TYPE, Resource
 from dittybag.domain.tasks import NOTES_LENGTH
+from dittybag.exchange import folder_layout as layout
 from dittybag.exchange.export_records import BODY_FIELDS, RECORD_TYPES, decode_change, decode_entry, to_entity
-from dittybag.exchange.folder_layout import (
-    CHANGES,
-    CONTENT,
-    CONTENTS,
-    MARKER,
-    PROJECT,
-    PROJECTS,
-    PROMPTS,
-    RESOURCE,
-    RESOURCES,
-    TASKS,
-    read_marker,
-)
 from dittybag.exchange.folder_tree import FolderTree
 from dittybag.exchange.import_sources import FileSource, SourceEntity, SourceEntry, entity_of
 from dittybag.exchange.json_file import FORMAT, VERSION
@@ -51,7 +39,7 @@ _UNNUMBERED: Final = 2**63
 
 def is_export_folder(folder: str) -> bool:
     """Return whether a folder has the marker file of an export."""
-    return os.path.isfile(os.path.join(folder, MARKER))
+    return os.path.isfile(os.path.join(folder, layout.MARKER))
 
 
 class FolderSource(FileSource):
@@ -65,11 +53,11 @@ class FolderSource(FileSource):
         self._folder = folder
         try:
             self._tree = FolderTree(folder)
-            marker = read_marker(self._tree)
+            marker = layout.read_marker(self._tree)
         except OSError as error:
             raise SourceFailed(folder, files.describe(error)) from error
         except (Invalid, UnicodeDecodeError) as error:
-            raise SourceFailed(f"{folder}/{MARKER}", str(error)) from error
+            raise SourceFailed(f"{folder}/{layout.MARKER}", str(error)) from error
         if marker.format != FORMAT or marker.version != VERSION:
             problem = f"format '{marker.format[:60]}' version {marker.version} is not supported"
             raise SourceFailed(folder, f"{problem}; this Dittybag reads '{FORMAT}' version {VERSION}")
@@ -78,24 +66,24 @@ class FolderSource(FileSource):
         #: The entities by kind. Resources are without their contents, whose paths are below.
         self._found: dict[Kind, list[SourceEntry[SourceEntity]]] = {kind: [] for kind in ENTITY_TYPES}
         self._content_paths: dict[str, str] = {}
-        for name in self._tree.folders(PROJECTS):
-            self._read_project(f"{PROJECTS}/{name}", name)
-        self._read_markdown_files("task", TASKS)
+        for name in self._tree.folders(layout.PROJECTS):
+            self._read_project(f"{layout.PROJECTS}/{name}", name)
+        self._read_markdown_files("task", layout.TASKS)
         for found in self._found.values():
             found.sort(key=_creation_order)
 
     def _read_project(self, folder: str, name: str) -> None:
         # A temporary id for a project file without an id.
         number = -1 - len(self._found["project"])
-        if PROJECT in self._tree.files(folder):
-            found = self._try_read(f"{folder}/{PROJECT}", self._project, name, number)
+        if layout.PROJECT in self._tree.files(folder):
+            found = self._try_read(f"{folder}/{layout.PROJECT}", self._project, name, number)
         else:
             found = folder, SourceEntity(entity_of(Project, id=number, name=name))
         self._found["project"].append(found)
         project = number if isinstance(found[1], Problem) else found[1].entity.id
-        self._read_markdown_files("prompt", f"{folder}/{PROMPTS}", project)
-        for inner in self._tree.folders(f"{folder}/{RESOURCES}"):
-            path = f"{folder}/{RESOURCES}/{inner}"
+        self._read_markdown_files("prompt", f"{folder}/{layout.PROMPTS}", project)
+        for inner in self._tree.folders(f"{folder}/{layout.RESOURCES}"):
+            path = f"{folder}/{layout.RESOURCES}/{inner}"
             self._found["resource"].append(self._try_read(path, self._resource, project))
 
     def _read_markdown_files(self, kind: Kind, folder: str, project: int = 0) -> None:
@@ -138,12 +126,13 @@ class FolderSource(FileSource):
         return to_entity(kind, replace(record, **{BODY_FIELDS[kind]: body}), project)
 
     def _resource(self, path: str, project: int) -> SourceEntity:
-        contents = [name for name in self._tree.files(path) if name.startswith(CONTENT)]
+        contents = [name for name in self._tree.files(path) if name.startswith(layout.CONTENT)]
         if len(contents) != 1:
-            problem = f"the folder must contain exactly one {CONTENT}* file, not {len(contents)}"
+            problem = f"the folder must contain exactly one {layout.CONTENT}* file, not {len(contents)}"
             raise Invalid([Problem("content", problem)])
         self._content_paths[path] = f"{path}/{contents[0]}"
-        record: Any = parse_fields(self._text(f"{path}/{RESOURCE}", FIELDS_BYTES), RECORD_TYPES["resource"])
+        head = self._text(f"{path}/{layout.RESOURCE}", FIELDS_BYTES)
+        record: Any = parse_fields(head, RECORD_TYPES["resource"])
         name = record.name or path.rpartition("/")[2]
         given = replace(record, name=name, mime_type=record.mime_type or DEFAULT_MIME_TYPE, text="")
         return to_entity("resource", given, project)
@@ -164,13 +153,13 @@ class FolderSource(FileSource):
         return SourceEntity(resource, self._tree.read(path, RESOURCE_BYTES))
 
     def contents(self) -> Iterator[SourceEntry[bytes]]:
-        for folder in self._tree.folders(CONTENTS):
-            for name in self._tree.files(f"{CONTENTS}/{folder}"):
-                yield self._try_read(f"{CONTENTS}/{folder}/{name}", self._tree.read, RESOURCE_BYTES)
+        for folder in self._tree.folders(layout.CONTENTS):
+            for name in self._tree.files(f"{layout.CONTENTS}/{folder}"):
+                yield self._try_read(f"{layout.CONTENTS}/{folder}/{name}", self._tree.read, RESOURCE_BYTES)
 
     def changes(self) -> Iterator[SourceEntry[Change]]:
-        lines = self._tree.lines(CHANGES, _LINE_BYTES)
-        return (decode_entry(f"{CHANGES} line {n}", decode_change, line) for n, line in enumerate(lines, 1))
+        for number, line in enumerate(self._tree.lines(layout.CHANGES, _LINE_BYTES), 1):
+            yield decode_entry(f"{layout.CHANGES} line {number}", decode_change, line)
 
 
 def _creation_order(entry: SourceEntry[SourceEntity]) -> tuple[int, int, str]:

@@ -17,35 +17,14 @@ from dittybag.domain.errors import Conflict, Invalid
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
+from dittybag.exchange import folder_layout as layout
 from dittybag.exchange.export_records import BODY_FIELDS, change_record, to_record
 from dittybag.exchange.file_names import extension, file_name, task_file_name
-from dittybag.exchange.folder_layout import (
-    ATTRIBUTES,
-    ATTRIBUTES_TEXT,
-    CHANGES,
-    CONTENT,
-    CONTENTS,
-    HISTORY,
-    MARKER,
-    PROJECT,
-    PROJECTS,
-    PROMPTS,
-    RESOURCE,
-    RESOURCES,
-    TASKS,
-    MarkerFields,
-    read_marker,
-)
 from dittybag.exchange.folder_tree import FolderTree
 from dittybag.exchange.json_file import FORMAT, VERSION
 from dittybag.exchange.record_front_matter import format_record
 
-#: Files with the fields of an entity. Those of an export have an id; files that a user has added do not.
-_FIELDS_FILE: Final = re.compile(
-    rf"{TASKS}/[^/]+\.md|{PROJECTS}/[^/]+/(?:{PROJECT}|{PROMPTS}/[^/]+\.md|{RESOURCES}/[^/]+/{RESOURCE})"
-)
-_CONTENT_FILE: Final = re.compile(rf"({PROJECTS}/[^/]+/{RESOURCES}/[^/]+)/{CONTENT}[^/]*")
-_HISTORY_FILE: Final = re.compile(rf"{CHANGES}|{CONTENTS}/[^/]+/[0-9a-f]{{64}}")
+#: Exported files have an id; files that a user has added do not.
 _ID: Final = re.compile(rb"^id: ", re.MULTILINE)
 #: Larger than any exported Markdown or YAML file.
 _FIELDS_FILE_BYTES: Final = 8 * 1024 * 1024
@@ -55,8 +34,8 @@ def _check_target(folder: str, project: str | None) -> None:
     """Raise `Conflict` if the folder contains anything but an export of the same scope, and `OSError`."""
     try:
         with closing(FolderTree(folder)) as tree:
-            if MARKER in tree.files(""):
-                marker = read_marker(tree)
+            if layout.MARKER in tree.files(""):
+                marker = layout.read_marker(tree)
             elif any(not name.startswith(".") for name in os.listdir(folder)):
                 raise Conflict(f"{folder} is not empty and is not a Dittybag export")
             else:
@@ -64,7 +43,7 @@ def _check_target(folder: str, project: str | None) -> None:
     except FileNotFoundError:
         return
     except (Invalid, UnicodeDecodeError) as error:
-        raise Conflict(f"{folder}/{MARKER} is not valid: {error}") from error
+        raise Conflict(f"{folder}/{layout.MARKER} is not valid: {error}") from error
     except NotADirectoryError as error:
         raise Conflict(f"{folder} is a file, not a folder") from error
     if marker.format != FORMAT or marker.version > VERSION:
@@ -87,25 +66,25 @@ class FolderWriter:
         self._written_paths: set[str] = set()
         self._taken_paths: set[str] = set()
         self._project_paths: dict[int, str] = {}
-        self._log = self._tree.begin(CHANGES) if history else None
+        self._log = self._tree.begin(layout.CHANGES) if history else None
         #: The number of files that were created, changed or deleted.
         self.changed = 0
-        marker = MarkerFields(format=FORMAT, version=VERSION, project=project or "")
-        self._write(MARKER, format_record(asdict(marker)))
-        if not os.path.lexists(os.path.join(folder, ATTRIBUTES)):
-            self._write(ATTRIBUTES, ATTRIBUTES_TEXT)
+        marker = layout.MarkerFields(format=FORMAT, version=VERSION, project=project or "")
+        self._write(layout.MARKER, format_record(asdict(marker)))
+        if not os.path.lexists(os.path.join(folder, layout.ATTRIBUTES)):
+            self._write(layout.ATTRIBUTES, layout.ATTRIBUTES_TEXT)
 
     def entity(self, entity: Entity, content: bytes | None = None) -> None:
         if isinstance(entity, Project):
-            path = self._project_paths[entity.id] = self._unique_path(PROJECTS, entity.name)
-            self._write(f"{path}/{PROJECT}", format_record(asdict(to_record(entity))))
+            path = self._project_paths[entity.id] = self._unique_path(layout.PROJECTS, entity.name)
+            self._write(f"{path}/{layout.PROJECT}", format_record(asdict(to_record(entity))))
         elif isinstance(entity, Resource):
-            path = self._unique_path(f"{self._project_paths[entity.project]}/{RESOURCES}", entity.name)
-            self._write(f"{path}/{RESOURCE}", format_record(asdict(to_record(entity))))
+            path = self._unique_path(f"{self._project_paths[entity.project]}/{layout.RESOURCES}", entity.name)
+            self._write(f"{path}/{layout.RESOURCE}", format_record(asdict(to_record(entity))))
             ending = extension(entity.mime_type, text=entity.is_text)
-            self._write(f"{path}/{CONTENT}{ending}", content or b"")
+            self._write(f"{path}/{layout.CONTENT}{ending}", content or b"")
         elif isinstance(entity, Prompt):
-            folder = f"{self._project_paths[entity.project]}/{PROMPTS}"
+            folder = f"{self._project_paths[entity.project]}/{layout.PROMPTS}"
             arguments = tuple(msgspec.to_builtins(entity.arguments))
             record = {**asdict(to_record(entity)), "arguments": arguments}
             body = record.pop(BODY_FIELDS["prompt"])
@@ -113,10 +92,11 @@ class FolderWriter:
         else:
             record = asdict(to_record(entity))
             body = record.pop(BODY_FIELDS["task"]) or ""
-            self._write(f"{TASKS}/{task_file_name(entity.id, entity.title)}", format_record(record, body))
+            path = f"{layout.TASKS}/{task_file_name(entity.id, entity.title)}"
+            self._write(path, format_record(record, body))
 
     def content(self, sha256: str, content: bytes) -> None:
-        self._write(f"{CONTENTS}/{sha256[:2]}/{sha256}", content)
+        self._write(f"{layout.CONTENTS}/{sha256[:2]}/{sha256}", content)
 
     def change(self, change: Change) -> None:
         assert self._log is not None
@@ -124,8 +104,8 @@ class FolderWriter:
 
     def finish(self) -> None:
         if self._log is not None:
-            self._written_paths.add(CHANGES)
-            self.changed += self._tree.finish(CHANGES, self._log)
+            self._written_paths.add(layout.CHANGES)
+            self.changed += self._tree.finish(layout.CHANGES, self._log)
         for path in self._stale_files():
             self._tree.remove(path)
             self.changed += 1
@@ -154,17 +134,17 @@ class FolderWriter:
         found = [
             file.path
             for file in self._tree.walk(_may_have_entities)
-            if file.kind == "file" and file.path not in self._written_paths
+            if file.kind == "file" and not file.name.startswith(".") and file.path not in self._written_paths
         ]
         return [path for path in found if self._is_exported(path)]
 
     def _is_exported(self, path: str) -> bool:
         """Whether an earlier export wrote a file, rather than a user."""
-        if content := _CONTENT_FILE.fullmatch(path):
-            record = f"{content[1]}/{RESOURCE}"
+        if content := layout.CONTENT_FILE.fullmatch(path):
+            record = f"{content[1]}/{layout.RESOURCE}"
             return record in self._written_paths or self._is_exported(record)
-        if not _FIELDS_FILE.fullmatch(path):
-            return _HISTORY_FILE.fullmatch(path) is not None
+        if not layout.FIELDS_FILE.fullmatch(path):
+            return layout.HISTORY_FILE.fullmatch(path) is not None
         try:
             head = self._tree.read(path, _FIELDS_FILE_BYTES)
         except (Invalid, OSError):
@@ -174,4 +154,5 @@ class FolderWriter:
 
 
 def _may_have_entities(folder: files.WalkedFile) -> bool:
-    return not folder.name.startswith(".") and (folder.depth > 1 or folder.name in (PROJECTS, TASKS, HISTORY))
+    names = (layout.PROJECTS, layout.TASKS, layout.HISTORY)
+    return folder.name in names if folder.depth == 1 else not folder.name.startswith(".")

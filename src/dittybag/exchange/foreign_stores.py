@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from dittybag.domain.entities import Kind
+from dittybag.domain.mime_types import BINARY
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.projects import NAME_LENGTH as PROJECT_NAME_LENGTH
 from dittybag.domain.projects import Project
@@ -28,9 +28,9 @@ from dittybag.domain.tasks import (
 from dittybag.domain.tasks import problems as task_problems
 from dittybag.domain.text import one_line
 from dittybag.exchange.file_times import parse_time
+from dittybag.exchange.import_rules import UUID, content_facts
 from dittybag.exchange.import_sources import FileSource, SourceEntity, SourceEntry, entity_of
 from dittybag.exchange.sanitise import (
-    BINARY_MIME_TYPE,
     sanitise_description,
     sanitise_name,
     sanitise_tag,
@@ -38,8 +38,6 @@ from dittybag.exchange.sanitise import (
     sanitise_uri,
 )
 from dittybag.exchange.sqlite_reader import as_number, as_text, open_read_only, rows, tables
-
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class _DatabaseSource(FileSource):
@@ -90,7 +88,7 @@ class PromptStoreSource(_DatabaseSource):
         key, title = as_text(row["id"]), as_text(row["title"])
         prompt = entity_of(
             Prompt,
-            id=key.lower() if _UUID.fullmatch(key.lower()) else "",
+            id=key.lower() if UUID.fullmatch(key.lower()) else "",
             title=self.record_rename("prompt", location, title, sanitise_title(title)),
             content=as_text(row["content"]),
             tags=tuple(self._tags.get(key, ())),
@@ -137,22 +135,14 @@ class McpkgSource(_DatabaseSource):
             self.add_note(f"{location}: {problem}; imported as {DEFAULT_MIME_TYPE}")
             mime_type = DEFAULT_MIME_TYPE
         if is_text(mime_type):
-            if b"\0" in content or not _is_utf8(content):
-                self.add_note(f"{location}: the content is not text; imported as {BINARY_MIME_TYPE}")
-                return BINARY_MIME_TYPE, content
-            return mime_type, content
+            if content_facts(content).text:
+                return mime_type, content
+            self.add_note(f"{location}: the content is not text; imported as {BINARY}")
+            return BINARY, content
         try:
             return mime_type, decode_base64(content.decode("ascii"))
         except ValueError:
             return mime_type, content
-
-
-def _is_utf8(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 class TaskManagerSource(_DatabaseSource):

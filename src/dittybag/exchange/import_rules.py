@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -17,10 +17,11 @@ from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.domain.tasks import Task
 from dittybag.domain.text import body_problem, line_problem
 
-#: Numbers must be smaller than this, and times smaller than 32 times this.
+#: Numbers and times must be smaller than these.
 NUMBER_LIMIT: Final = 2**53
+TIME_LIMIT: Final = 32 * NUMBER_LIMIT
 _USER_LENGTH: Final = 255
-_ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class ContentFacts(Struct, frozen=True):
@@ -39,7 +40,7 @@ def content_facts(content: bytes) -> ContentFacts:
         return ContentFacts(len(content), text=False)
 
 
-def entity_problems(entity: Entity, content: ContentFacts | None = None) -> Iterator[Problem]:
+def entity_problems(entity: Entity, content: ContentFacts | None = None) -> Iterator[str]:
     """Yield all problems with an entity. `content`: of a resource.
 
     Of the name and the title of a prompt, one may be empty: it is then derived from the other.
@@ -52,53 +53,48 @@ def entity_problems(entity: Entity, content: ContentFacts | None = None) -> Iter
     }
     if isinstance(entity, Prompt):
         if not entity.name and not entity.title:
-            yield Problem("name", "a name or a title is required")
+            yield "a name or a title is required"
         values |= {"name": entity.name or None, "title": entity.title or None}
-    yield from _FIELD_PROBLEMS[described.kind](**values)
+    for problem in _FIELD_PROBLEMS[described.kind](**values):
+        yield problem.message
     if isinstance(entity, Resource) and content is not None:
-        yield from _content_problems(entity, content)
+        if too_large := size_problem(content.size, CONTENT_BYTES):
+            yield too_large
+        if entity.is_text and not content.text:
+            yield f"Content must be UTF-8 text without NUL for the MIME type {entity.mime_type}"
     if isinstance(entity, Task) and (
         not 1 <= len(entity.user) <= _USER_LENGTH or line_problem("User", entity.user)
     ):
-        yield Problem("user", f"user must be 1-{_USER_LENGTH} characters on one line")
+        yield f"user must be 1-{_USER_LENGTH} characters on one line"
     yield from _number_problems(entity)
 
 
-def _project_problems(name: str) -> Iterator[Problem]:
+def _number_problems(entity: Entity) -> Iterator[str]:
+    if isinstance(entity, Prompt | Resource):
+        if entity.id and not UUID.fullmatch(entity.id):
+            yield "id must be a lower-case UUID"
+    # The temporary id of a project in a source is negative.
+    elif not (-NUMBER_LIMIT if isinstance(entity, Project) else -1) < entity.id < NUMBER_LIMIT:
+        yield "id is out of range"
+    for field in ("created_at", "updated_at", "completed_at", "number"):
+        if not 0 <= (getattr(entity, field, None) or 0) < TIME_LIMIT:
+            yield f"{field} is out of range"
+    if not 1 <= entity.version < NUMBER_LIMIT:
+        yield "version is out of range"
+
+
+def _project_problems(name: str) -> Sequence[Problem]:
     try:
         checked_name(name)
     except Invalid as error:
-        yield from error.problems
+        return error.problems
+    return ()
 
 
 #: The rules for the edited fields of each kind.
-_FIELD_PROBLEMS: Final[Mapping[Kind, Callable[..., Iterator[Problem]]]] = {
+_FIELD_PROBLEMS: Final[Mapping[Kind, Callable[..., Iterable[Problem]]]] = {
     "project": _project_problems,
     "prompt": prompts.problems,
     "resource": resources.problems,
     "task": tasks.problems,
 }
-
-
-def _content_problems(resource: Resource, content: ContentFacts) -> Iterator[Problem]:
-    if problem := size_problem(content.size, CONTENT_BYTES):
-        yield Problem("content", problem)
-    if resource.is_text and not content.text:
-        yield Problem(
-            "content", f"Content must be UTF-8 text without NUL for the MIME type {resource.mime_type}"
-        )
-
-
-def _number_problems(entity: Entity) -> Iterator[Problem]:
-    if isinstance(entity, Prompt | Resource):
-        if entity.id and not _ID.fullmatch(entity.id):
-            yield Problem("id", "id must be a lower-case UUID")
-    # The temporary id of a project in a source is negative.
-    elif not (-NUMBER_LIMIT if isinstance(entity, Project) else -1) < entity.id < NUMBER_LIMIT:
-        yield Problem("id", "id is out of range")
-    for field in ("created_at", "updated_at", "completed_at", "number"):
-        value = getattr(entity, field, None)
-        if value is not None and not 0 <= value < 32 * NUMBER_LIMIT:
-            yield Problem(field, f"{field} is out of range")
-    if not 1 <= entity.version < NUMBER_LIMIT:
-        yield Problem("version", "version is out of range")

@@ -47,8 +47,9 @@ class JsonWriter:
         self.history = history
         self._write = write
         self._names: dict[int, str] = {}
-        self._sections = list(_SECTIONS + (_HISTORY if history else ()))
-        self._open: str | None = None
+        self._sections = iter(_SECTIONS + (_HISTORY if history else ()))
+        #: Empty before the first section, `None` after the last one.
+        self._section: str | None = ""
         self._empty = True
         self._encoder = msgspec.json.Encoder()
         scope = "" if project is None else f'"project":{self._encoder.encode(project).decode()},'
@@ -69,28 +70,27 @@ class JsonWriter:
         self._write_item("changes", change_record(change))
 
     def finish(self) -> None:
-        while self._sections:
-            self._begin_section(self._sections[0])
-        self._end_section()
+        while self._section is not None:
+            self._next_section()
         self._write(b"\n}\n")
 
     def _write_item(self, section: str, item: Any) -> None:
-        while self._open != section:
-            self._begin_section(self._sections[0])
+        while self._section != section:
+            self._next_section()
         self._write(b"\n" if self._empty else b",\n")
         self._empty = False
         self._write(self._encoder.encode(item))
 
-    def _begin_section(self, section: str) -> None:
-        self._end_section()
-        self._sections.remove(section)
-        self._write(f'{"" if self._open is None else ","}\n"{section}":['.encode())
-        self._open = section
-        self._empty = True
-
-    def _end_section(self) -> None:
-        if self._open is not None:
+    def _next_section(self) -> None:
+        """End the current section and begin the next one, if there is one."""
+        separator = ""
+        if self._section:
             self._write(b"]" if self._empty else b"\n]")
+            separator = ","
+        self._section = next(self._sections, None)
+        self._empty = True
+        if self._section is not None:
+            self._write(f'{separator}\n"{self._section}":['.encode())
 
 
 class _JsonExport(Struct, forbid_unknown_fields=True):

@@ -55,9 +55,9 @@ class ValidatedSource:
         for location, found in self._each(self._source.entities(kind), section):
             entity = self._normalise(kind, location, found.entity, found.content)
             facts = content_facts(found.content) if kind == "resource" else None
-            problems = [problem.message for problem in entity_problems(entity, facts)]
-            for message in problems:
-                self.add_problem(location, message)
+            problems = list(entity_problems(entity, facts))
+            for problem in problems:
+                self.add_problem(location, problem)
             if not problems:
                 yield location, entity, found.content
 
