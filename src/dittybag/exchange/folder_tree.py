@@ -24,25 +24,23 @@ class FolderTree:
     def __init__(self, path: str) -> None:
         """Raises `OSError`."""
         self._root = files.open_folder(path)
-        self._current = ("", self._root)
+        #: The descriptor of the folder that was used last, by its path.
+        self._last: dict[str, int] = {}
 
     def close(self) -> None:
-        self._close_current()
+        self._close_last()
         os.close(self._root)
 
-    def _close_current(self) -> None:
-        if self._current[1] != self._root:
-            os.close(self._current[1])
-        self._current = ("", self._root)
+    def _close_last(self) -> None:
+        while self._last:
+            os.close(self._last.popitem()[1])
 
     def _folder(self, path: str, *, make: bool = False) -> int:
         """Return the descriptor of a folder. It stays open until the next call. Raises `OSError`."""
-        if self._current[0] == path:
-            return self._current[1]
-        self._close_current()
-        descriptor = files.open_below(self._root, path, make=make) if path else self._root
-        self._current = (path, descriptor)
-        return descriptor
+        if path not in self._last:
+            self._close_last()
+            self._last[path] = files.open_below(self._root, path, make=make)
+        return self._last[path]
 
     def folders(self, folder: str) -> list[str]:
         """Return the sorted names of the folders in a folder that are not hidden; none if it is missing."""
