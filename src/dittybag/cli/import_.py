@@ -158,13 +158,13 @@ def _data(result: ImportResult, *, dry_run: bool) -> dict[str, Any]:
 
 
 def _print_summary(result: ImportResult, *, dry_run: bool) -> None:
-    would = "Would import" if dry_run else "Imported"
     past = f", with {format_count(result.changes, 'change')} of history" if result.changes else ""
-    click.echo(f"{would} {_counts(result.created) or 'nothing'}{past}")
-    for word, counts in (("replace", result.replaced), ("skip", result.skipped)):
-        if any(counts.values()):
-            past_form = {"replace": "Replaced", "skip": "Skipped"}[word]
-            click.echo(f"{f'Would {word}' if dry_run else past_form} {_counts(counts)}")
+    imported = f"{_counts(result.created) or 'nothing'}{past}"
+    click.echo(f"{'Would import' if dry_run else 'Imported'} {imported}")
+    if replaced := _counts(result.replaced):
+        click.echo(f"{'Would replace' if dry_run else 'Replaced'} {replaced}")
+    if skipped := _counts(result.skipped):
+        click.echo(f"{'Would skip' if dry_run else 'Skipped'} {skipped}")
     _print_lines("Renamed:", [f"{item.kind} '{item.old}' is now '{item.new}'" for item in result.renamed])
     _print_lines("Conflicts:", [str(conflict) for conflict in result.conflicts])
     _print_lines("Notes:", result.notes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Any, Protocol
 
 from dittybag.domain.changes import Change
@@ -39,20 +38,9 @@ async def export_workspace(
 
     Raises `ProjectNotFound`.
     """
-    counts = await store.read(partial(_export, sink=sink, on_progress=on_progress), slow=True)
+    counts = await store.read(lambda transaction: _ExportRun(transaction, sink, on_progress).run(), slow=True)
     sink.finish()
     return counts
-
-
-async def _export(
-    transaction: Transaction, sink: ExportSink, on_progress: ProgressCallback | None
-) -> dict[str, int]:
-    project = None if sink.project is None else await find_project(transaction, sink.project)
-    run = _ExportRun(transaction, sink, project, on_progress)
-    await run.export_entities()
-    if sink.history:
-        await run.export_history()
-    return run.counts
 
 
 async def find_project(transaction: Transaction, name: str) -> Project:
@@ -76,37 +64,37 @@ class _ExportRun:
     """One export."""
 
     def __init__(
-        self,
-        transaction: Transaction,
-        sink: ExportSink,
-        project: Project | None,
-        on_progress: ProgressCallback | None,
+        self, transaction: Transaction, sink: ExportSink, on_progress: ProgressCallback | None
     ) -> None:
         self._transaction = transaction
         self._sink = sink
-        self._project = project
         self._progress = ProgressCounter(on_progress)
+        self._project: Project | None = None
         self._contents: set[str] = set()
         self._tasks: set[str] = set()
 
-    @property
-    def counts(self) -> dict[str, int]:
+    async def run(self) -> dict[str, int]:
+        if self._sink.project is not None:
+            self._project = await find_project(self._transaction, self._sink.project)
+        for kind in ENTITY_TYPES:
+            await self._export_entities(kind)
+        if self._sink.history:
+            await self._export_history()
         return self._progress.counts
 
-    async def export_entities(self) -> None:
-        for kind in ENTITY_TYPES:
-            async for entity in all_entities(self._transaction, kind):
-                if not self._includes(kind, entity):
-                    continue
-                content = None
-                if kind == "resource":
-                    self._contents.add(entity.sha256)
-                    content = await self._transaction.content(entity.sha256)
-                elif kind == "task":
-                    self._tasks.add(str(entity.id))
-                self._sink.entity(entity, content)
-                if kind != "project":
-                    self._progress.step(f"{kind}s")
+    async def _export_entities(self, kind: Kind) -> None:
+        async for entity in all_entities(self._transaction, kind):
+            if not self._includes(kind, entity):
+                continue
+            content = None
+            if kind == "resource":
+                self._contents.add(entity.sha256)
+                content = await self._transaction.content(entity.sha256)
+            elif kind == "task":
+                self._tasks.add(str(entity.id))
+            self._sink.entity(entity, content)
+            if kind != "project":
+                self._progress.step(f"{kind}s")
 
     def _includes(self, kind: Kind, entity: Any) -> bool:
         if self._project is None:
@@ -115,7 +103,7 @@ class _ExportRun:
             return bool(entity.project == self._project.name)
         return project_of(entity) == self._project.id
 
-    async def export_history(self) -> None:
+    async def _export_history(self) -> None:
         digests: set[str] = set()
         async for change in self._log("resource"):
             states = (change.before, change.after)

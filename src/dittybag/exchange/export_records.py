@@ -102,7 +102,8 @@ def to_entity(kind: Kind, record: Struct, project: int = 0) -> SourceEntity:
     """
     values, content = asdict(record), b""
     if kind == "resource":
-        content = decode_content(values.pop("text"), values.pop("base64"))
+        content = decode_content(record)
+        del values["text"], values["base64"]
         values |= {"sha256": "", "size": len(content)}
     if kind in NUMBERED_KINDS:
         values["project"] = project
@@ -134,14 +135,14 @@ def encode_content(content: bytes, *, text: bool = True) -> dict[str, Any]:
     return {"base64": b64encode(content).decode()}
 
 
-def decode_content(text: str | None, base64: str | None) -> bytes:
-    """Return the bytes of a content. Raises `Invalid`."""
-    if text is not None and base64 is None:
-        return text.encode()
-    if base64 is None or text is not None:
+def decode_content(record: Any) -> bytes:
+    """Return the bytes of a content: the `text` or the `base64` of a record. Raises `Invalid`."""
+    if (record.text is None) == (record.base64 is None):
         raise Invalid([Problem("content", "exactly one of text and base64 is required")])
+    if record.text is not None:
+        return bytes(record.text.encode())
     try:
-        return decode_base64(base64)
+        return decode_base64(record.base64)
     except ValueError as error:
         raise Invalid([Problem("base64", "base64 must be valid base64")]) from error
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from dittybag import files
 from dittybag.domain.changes import Change
-from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, kind_of
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, kind_of, project_of
 from dittybag.domain.errors import Invalid, Problem, SourceFailed
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.exchange.export_records import (
@@ -56,12 +56,11 @@ class JsonWriter:
         write(f'{{"format":"{FORMAT}","version":{VERSION},{scope}'.encode())
 
     def entity(self, entity: Entity, content: bytes | None = None) -> None:
-        kind, project = kind_of(entity), ""
         if isinstance(entity, Project):
             self._names[entity.id] = entity.name
-        elif kind in NUMBERED_KINDS:
-            project = self._names[entity.project]  # type: ignore[index]  # a number, except of tasks
-        self._write_item(f"{kind}s", to_record(entity, project, content))
+        project = project_of(entity)
+        record = to_record(entity, "" if project is None else self._names[project], content)
+        self._write_item(f"{kind_of(entity)}s", record)
 
     def content(self, sha256: str, content: bytes) -> None:
         self._write_item("contents", ContentRecord(**encode_content(content)))
@@ -191,14 +190,10 @@ class JsonSource(FileSource):
 
     def contents(self) -> Iterator[SourceEntry[bytes]]:
         decode = msgspec.json.Decoder(ContentRecord).decode
-        return _decode_section("contents", self._export.contents, lambda item: _content(decode(item)))
+        return _decode_section("contents", self._export.contents, lambda item: decode_content(decode(item)))
 
     def changes(self) -> Iterator[SourceEntry[Change]]:
         return _decode_section("changes", self._export.changes or [], decode_change)
-
-
-def _content(record: ContentRecord) -> bytes:
-    return decode_content(record.text, record.base64)
 
 
 def _decode_section(section: str, items: list[Raw], decode: Callable[[Raw], T]) -> Iterator[SourceEntry[T]]:
