@@ -145,6 +145,36 @@ def test_an_edited_export_requires_no_history(home: Path, tmp_path: Path) -> Non
     assert len(notes) == 1
 
 
+def test_hints_do_not_depend_on_the_words_of_a_source(tmp_path: Path) -> None:
+    for words in ("the history", "cannot be imported"):
+        resource = {"name": "r", "uri": "x:r", "mime_type": words, "text": "t"}
+        export = {"format": "dittybag", "version": 1, "resources": [resource]}
+        (tmp_path / "all.json").write_text(msgspec.json.encode(export).decode())
+        output = dittybag(tmp_path / "home", "import", str(tmp_path / "all.json"), status=1).stderr
+        assert f"MIME type '{words}' is not valid" in output
+        assert "hint:" not in output
+
+
+def test_a_damaged_history_is_reported_with_a_hint(home: Path, tmp_path: Path) -> None:
+    dittybag(home, "export", str(tmp_path / "folder"), "--history")
+    log = tmp_path / "folder" / "history" / "changes.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    damaged = lines[1].replace(b'"actor":"', b'"actor":"\xff')
+    log.write_bytes(b"".join([lines[0], damaged, *lines[2:]]))
+    output = dittybag(tmp_path / "other", "import", str(tmp_path / "folder"), status=1).stderr
+    assert "history/changes.jsonl line 2: " in output
+    assert "hint: use --no-history" in output
+    dittybag(tmp_path / "other", "import", str(tmp_path / "folder"), "--no-history")
+
+
+def test_the_value_that_was_renamed_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("name,title,prompt\none,Title,first\n")
+    (tmp_path / "b.csv").write_text("name,title,prompt\ntwo,Title,second\n")
+    dittybag(tmp_path / "home", "import", str(tmp_path / "a.csv"))
+    output = dittybag(tmp_path / "home", "import", str(tmp_path / "b.csv"), "--on-conflict", "rename").stderr
+    assert "prompt 'Title' is now 'Title (2)'" in output
+
+
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [

@@ -8,10 +8,13 @@ from typing import Any
 
 import apsw
 
+from dittybag.domain.imports import ImportOptions, ImportResult
+from dittybag.exchange.export_data import export_workspace
 from dittybag.exchange.folder_reader import FolderSource
 from dittybag.exchange.folder_writer import FolderWriter
+from dittybag.exchange.import_run import import_source
+from dittybag.exchange.import_sources import FileSource
 from dittybag.exchange.json_file import JsonSource, JsonWriter
-from dittybag.services.exchange import ExchangeService, ImportResult, ImportSource
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
 ACTOR = "importer"
@@ -25,8 +28,7 @@ async def export_json(
     try:
         with target.open("wb") as file:
             writer = JsonWriter(file.write, project=project, history=history)
-            await ExchangeService(store).export(writer, project=project, history=history)
-            writer.finish()
+            await export_workspace(store, writer)
     finally:
         await store.close()
     return target.read_bytes()  # noqa: ASYNC240  # no other task is running
@@ -39,24 +41,23 @@ async def export_folder(
     store = SqliteStore(str(database))
     writer = FolderWriter(str(target), project=project, history=history)
     try:
-        await ExchangeService(store).export(writer, project=project, history=history)
-        writer.finish()
+        await export_workspace(store, writer)
     finally:
         writer.close()
         await store.close()
     return writer.changed
 
 
-async def import_into(database: Path, source: Path | ImportSource, **options: Any) -> ImportResult:
+async def import_into(database: Path, source: Path | FileSource, **options: Any) -> ImportResult:
     """Import a file, a folder or a source."""
     store = SqliteStore(str(database))
     try:
-        return await ExchangeService(store).import_source(_open_source(source), actor=ACTOR, **options)
+        return await import_source(store, _open_source(source), ImportOptions(actor=ACTOR, **options))
     finally:
         await store.close()
 
 
-def _open_source(source: Path | ImportSource) -> ImportSource:
+def _open_source(source: Path | FileSource) -> FileSource:
     if not isinstance(source, Path):
         return source
     return FolderSource(str(source)) if source.is_dir() else JsonSource(str(source))

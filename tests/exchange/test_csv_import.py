@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dittybag.domain.errors import Invalid, SourceFailed
+from dittybag.domain.imports import RenamedEntity
 from dittybag.exchange.csv_file import CsvSource
 from tests.exchange.exchange_fixtures import import_into, rows
 
@@ -49,7 +50,7 @@ async def test_other_columns_are_accepted_in_any_order(tmp_path: Path, separator
         ("my-prompt", "My title", "Text", "Why", '["alpha","b-c"]'),
         ("only-a-title", "Only a title", "More", None, "[]"),
     ]
-    assert source.renamed == [("prompt", "my prompt", "my-prompt")]
+    assert source.renamed == [RenamedEntity("prompt", "my prompt", "my-prompt")]
 
 
 @pytest.mark.parametrize(

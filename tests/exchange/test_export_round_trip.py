@@ -153,6 +153,32 @@ async def test_a_repeated_export_writes_only_changed_files(filled: Path, tmp_pat
     assert after["projects/default/prompts/added.md"] == b"Added by hand"
 
 
+async def test_only_the_files_of_deleted_entities_are_removed(tmp_path: Path) -> None:
+    database, folder = tmp_path / "a.db", tmp_path / "folder"
+    await fill_database(database, 20, 8, 10)
+    await export_folder(database, folder, history=True)
+    [(name,), *_] = rows(database, "SELECT name FROM resources WHERE project = 1 ORDER BY number")
+    added = {
+        f"projects/default/resources/{name}/notes.txt": b"mine",
+        "projects/default/resources/mine/content.txt": b"mine",
+        "tasks/.hidden.md": b"---\nid: 7\n---\n",
+        "tasks/list.txt": b"id: 7\n",
+        "history/notes.md": b"mine",
+    }
+    for path, content in added.items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_bytes(content)
+    workspace = Workspace(SqliteStore(str(database)))
+    await workspace.projects.delete("side", actor="somebody")
+    await workspace.resources.delete(Caller(1, "somebody"), name)
+    await workspace.store.close()
+    for target in (folder, tmp_path / "fresh"):
+        await export_folder(database, target)
+    assert read_files(folder) == {**read_files(tmp_path / "fresh"), **added}
+    assert not (folder / "projects" / "side").exists()
+    assert not (folder / "history" / "contents").exists()
+
+
 async def test_a_file_added_by_hand_becomes_a_prompt(tmp_path: Path) -> None:
     await fill_database(tmp_path / "a.db", 20, 4, 10)
     folder = tmp_path / "folder"

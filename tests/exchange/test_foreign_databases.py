@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dittybag.domain.errors import Invalid, SourceFailed
+from dittybag.domain.imports import RenamedEntity
 from dittybag.exchange import source_detection
 from dittybag.exchange.import_sources import FileSource
 from tests.exchange.exchange_fixtures import import_into, rows
@@ -61,7 +62,7 @@ async def test_a_prompt_store_is_imported_with_tags_and_times(tmp_path: Path, fo
     assert rows(tmp_path / "here.db", "SELECT name, title FROM prompts WHERE content = 'Second'") == [
         ("tabs-and-lines", "Tabs\tand\nlines ")
     ]
-    assert source.renamed == [("prompt", "x" * 201, "x" * 200)]
+    assert source.renamed == [RenamedEntity("prompt", "x" * 201, "x" * 200)]
     assert file_contents(foreign_folder) == before
     assert (await import_into(tmp_path / "here.db", source)).skipped["prompt"] == 3
 
@@ -135,7 +136,7 @@ async def test_an_mcpkg_workspace_is_imported_with_projects_and_resources(
     ]
     names = rows(tmp_path / "here.db", "SELECT name, title, description FROM prompts ORDER BY number")
     assert names == [("code-review", "code-review", "Security"), ("odd-name", "odd-name", None)]
-    assert ("prompt", "odd name!", "odd-name") in source.renamed
+    assert RenamedEntity("prompt", "odd name!", "odd-name") in source.renamed
     assert file_contents(foreign_folder) == before
 
 

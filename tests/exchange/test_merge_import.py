@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from dittybag.domain.entities import Kind
 from dittybag.domain.errors import ProjectNotFound, SeveralConflicts
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import ChangeQuery
-from dittybag.exchange.import_sources import FileSource, SourceEntry
+from dittybag.exchange.import_sources import FileSource, SourceEntity, SourceEntry, entity_of
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.workspace import Workspace
@@ -202,22 +203,11 @@ class TitledPrompts(FileSource):
         super().__init__()
         self._titles = titles
 
-    def prompts(self) -> list[SourceEntry[Prompt]]:
+    def entities(self, kind: Kind) -> list[SourceEntry[SourceEntity]]:
+        if kind != "prompt":
+            return []
         return [
-            (
-                title,
-                Prompt(
-                    number=0,
-                    id="",
-                    project=0,
-                    name="",
-                    title=title,
-                    content=title,
-                    created_at=0,
-                    updated_at=0,
-                ),
-            )
-            for title in self._titles
+            (title, SourceEntity(entity_of(Prompt, title=title, content=title))) for title in self._titles
         ]
 
 

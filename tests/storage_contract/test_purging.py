@@ -21,11 +21,11 @@ from dittybag.domain.errors import (
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import ChangeQuery
+from dittybag.exchange.workspace_copy import copy_workspace
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.purge_references import PurgeReferences
 from dittybag.services.purge_service import Selection
 from dittybag.services.workspace import Workspace
-from dittybag.services.workspace_copy import WorkspaceCopy
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.log_consistency import ALL, check_log, stored_entities
 from tests.storage_contract.secret_contents import (
@@ -361,7 +361,7 @@ async def test_a_purged_log_is_copied_and_ids_do_not_come_back(
     await session.workspace.purges.run(session.caller, Selection(before=await time_now(session) + 1))
     target = await backend.open(backend.new_location())
     try:
-        await WorkspaceCopy(session.store, target, lambda text: None).run()
+        await copy_workspace(session.store, target, lambda text: None)
         assert await stored_entities(target) == await stored_entities(session.store)
         assert await log_of(target) == await log_of(session.store)
         copied = await open_session(target)

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
-from dittybag.assembly.store_factory import open_store
-from dittybag.services.workspace_copy import CopyResult, ReportProgress, WorkspaceCopy
-
-__all__ = ["CopyResult", "copy"]
+from dittybag.assembly.store_factory import opened_store
+from dittybag.exchange.workspace_copy import CopyResult, ReportProgress, copy_workspace
 
 
 def copy(source: str, target: str, report: ReportProgress) -> CopyResult:
     """Copy a workspace. Raises `DittybagError` and `SettingsError`."""
+    return asyncio.run(_copy(source, target, report))
 
-    async def run() -> CopyResult:
-        from_store = await open_store(source, create=False)
-        try:
-            to_store = await open_store(target)
-            try:
-                return await WorkspaceCopy(from_store, to_store, report).run()
-            finally:
-                await to_store.close()
-        finally:
-            await from_store.close()
 
-    return asyncio.run(run())
+async def _copy(source: str, target: str, report: ReportProgress) -> CopyResult:
+    async with opened_store(source, create=False) as from_store, opened_store(target) as to_store:
+        return await copy_workspace(from_store, to_store, report)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from dittybag.config import SettingsError
@@ -58,3 +60,13 @@ async def open_store(database: str, *, create: bool = True, read_only: bool = Fa
     except ImportError as error:
         raise SettingsError("PostgreSQL needs an extra package: pip install 'dittybag[postgres]'") from error
     return await PostgresStore.open(database, create=create)
+
+
+@asynccontextmanager
+async def opened_store(database: str, *, create: bool = True) -> AsyncIterator[Store]:
+    """Like `open_store`, and close the store at the end."""
+    store = await open_store(database, create=create)
+    try:
+        yield store
+    finally:
+        await store.close()

@@ -12,6 +12,7 @@ from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.output import format_count, json_option, print_json, progress
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.domain.errors import Conflict
 
 
 @click.command("export", StrictCommand)
@@ -56,7 +57,7 @@ def command(
     """
     folder = form == "folder" if form else target != "-" and not target.lower().endswith(".json")
     _check(target, folder=folder, as_json=as_json)
-    from dittybag.assembly.import_export import Conflict, export
+    from dittybag.assembly.import_export import export
 
     try:
         with options.existing_settings() as settings, progress() as show:

@@ -3,43 +3,40 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, get_args
 
 import click
 
-from dittybag.cli.error_output import ExitStatus, exit_status, report
+from dittybag import files
+from dittybag.cli.error_output import exit_status, report
 from dittybag.cli.output import clip_line, format_count, json_option, print_json, progress
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace, temporary_workspace
 from dittybag.config import Settings, local_user_name
-from dittybag.domain.errors import DittybagError, Invalid, SeveralConflicts, SourceFailed
-
-if TYPE_CHECKING:
-    from dittybag.assembly.import_export import ImportReport, OnConflict
+from dittybag.domain.errors import (
+    DittybagError,
+    Invalid,
+    InvalidHistory,
+    SeveralConflicts,
+    SourceFailed,
+    UnknownFormat,
+)
+from dittybag.domain.imports import FORMATS, ImportOptions, ImportResult, OnConflict
 
 #: At most this many conflicts, renamed items and notes are printed.
 _MAX_LINES: Final = 20
 _MAX_LENGTH: Final = 300
 
-_FORMATS: Final = (
-    "json",
-    "folder",
-    "database",
-    "prompt-store",
-    "mcpkg",
-    "task-manager",
-    "csv",
-    "library",
-)
-
 
 @click.command("import", StrictCommand)
 @click.argument("source")
 @click.option("-p", "--project", "project_name", metavar="NAME", help="Import everything into this project.")
-@click.option("--as", "form", type=click.Choice(_FORMATS), help="Format of the source (default: detected).")
+@click.option(
+    "--as", "form", type=click.Choice(list(FORMATS)), help="Format of the source (default: detected)."
+)
 @click.option(
     "--on-conflict",
-    type=click.Choice(["fail", "skip", "replace", "rename"]),
+    type=click.Choice(get_args(OnConflict)),
     default="fail",
     show_default=True,
     help="What to do with items whose name is already in use.",
@@ -84,22 +81,26 @@ def command(
 
     try:
         with _settings(options, dry_run=dry_run) as settings, progress() as show:
+            import_options = ImportOptions(
+                actor=settings.actor or local_user_name(),
+                project=options.project,
+                default_project=settings.project,
+                on_conflict=on_conflict,
+                history=not no_history,
+                dry_run=dry_run,
+            )
             imported = import_data(
                 settings,
                 source,
-                actor=settings.actor or local_user_name(),
+                import_options,
                 format=form,
-                project=options.project,
-                on_conflict=on_conflict,
-                history=not no_history,
                 verbatim=verbatim,
-                dry_run=dry_run,
                 on_progress=show and (lambda what, number: show(f"Importing {what}: {number:,}")),
             )
     except (Invalid, SeveralConflicts, SourceFailed) as error:
         return _report_import_error(error)
     except OSError as error:
-        return _report_import_error(SourceFailed(source, (error.strerror or str(error)).lower()))
+        return _report_import_error(SourceFailed(source, files.describe(error)))
     if as_json:
         print_json(_data(imported, dry_run=dry_run))
     else:
@@ -118,41 +119,32 @@ def _settings(options: WorkspaceOptions, *, dry_run: bool) -> AbstractContextMan
 
 
 def _report_import_error(error: DittybagError) -> int:
-    hints = []
+    lines, hints = [str(error)], []
     if isinstance(error, Invalid):
         lines = [problem.message for problem in error.problems]
-        if any("the history" in line for line in lines):
-            hints.append("use --no-history to import only the current state")
-        if any("cannot be imported" in line for line in lines):
-            hints = _format_hints()
+    if isinstance(error, InvalidHistory):
+        hints = ["use --no-history to import only the current state"]
+    elif isinstance(error, UnknownFormat):
+        hints = [f"--as {name}: {description}" for name, description in FORMATS.items()]
     elif isinstance(error, SeveralConflicts):
         lines = [str(conflict) for conflict in error.conflicts]
-        hints.append("use --on-conflict skip, replace or rename")
-    else:
-        lines = [str(error)]
+        hints = ["use --on-conflict skip, replace or rename"]
     if len(lines) > 1:
         more = [f"and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES + 1 else []
         lines = ["Nothing was imported:", *_indent([*lines[: _MAX_LINES + 1 - len(more)], *more])]
     else:
         lines = [clip_line(line, _MAX_LENGTH) for line in lines]
     report("\n".join(lines), *hints, code=error.code)
-    return ExitStatus.CONFLICT if isinstance(error, SeveralConflicts) else exit_status(error)
-
-
-def _format_hints() -> list[str]:
-    from dittybag.assembly.import_export import FORMATS
-
-    return [f"--as {name}: {description}" for name, description in FORMATS.items()]
+    return exit_status(error)
 
 
 def _indent(lines: list[str]) -> list[str]:
     return [f"  {clip_line(line, _MAX_LENGTH)}" for line in lines]
 
 
-def _data(imported: ImportReport, *, dry_run: bool) -> dict[str, Any]:
-    result = imported.result
+def _data(result: ImportResult, *, dry_run: bool) -> dict[str, Any]:
     return {
-        "format": imported.format,
+        "format": result.format,
         "dry_run": dry_run,
         "imported": {f"{kind}s": count for kind, count in result.created.items()},
         "replaced": {f"{kind}s": count for kind, count in result.replaced.items()},
@@ -161,24 +153,22 @@ def _data(imported: ImportReport, *, dry_run: bool) -> dict[str, Any]:
         "conflicts": [{"code": item.code, "message": str(item)} for item in result.conflicts],
         "changes": result.changes,
         "exact": result.exact,
-        "notes": imported.notes,
+        "notes": result.notes,
     }
 
 
-def _print_summary(imported: ImportReport, *, dry_run: bool) -> None:
-    result = imported.result
-    would = "Would import" if dry_run else "Imported"
+def _print_summary(result: ImportResult, *, dry_run: bool) -> None:
     past = f", with {format_count(result.changes, 'change')} of history" if result.changes else ""
-    click.echo(f"{would} {_counts(result.created) or 'nothing'}{past}")
-    for word, counts in (("replace", result.replaced), ("skip", result.skipped)):
-        if any(counts.values()):
-            past_form = {"replace": "Replaced", "skip": "Skipped"}[word]
-            click.echo(f"{f'Would {word}' if dry_run else past_form} {_counts(counts)}")
+    imported = f"{_counts(result.created) or 'nothing'}{past}"
+    click.echo(f"{'Would import' if dry_run else 'Imported'} {imported}")
+    if replaced := _counts(result.replaced):
+        click.echo(f"{'Would replace' if dry_run else 'Replaced'} {replaced}")
+    if skipped := _counts(result.skipped):
+        click.echo(f"{'Would skip' if dry_run else 'Skipped'} {skipped}")
     _print_lines("Renamed:", [f"{item.kind} '{item.old}' is now '{item.new}'" for item in result.renamed])
-    if result.conflicts:
-        _print_lines("Conflicts:", [str(conflict) for conflict in result.conflicts])
-    _print_lines("Notes:", imported.notes)
-    if imported.has_history and not result.exact:
+    _print_lines("Conflicts:", [str(conflict) for conflict in result.conflicts])
+    _print_lines("Notes:", result.notes)
+    if result.has_history and not result.exact:
         click.echo(
             "note: the history was not imported; it requires an empty workspace and no --project", err=True
         )

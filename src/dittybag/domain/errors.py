@@ -2,6 +2,8 @@
 
 DittybagError
 ├── Invalid                  problems: every rule that the input breaks
+│   ├── InvalidHistory       the history of an export; its current state may be valid
+│   └── UnknownFormat        of an import source
 ├── NotFound
 │   ├── WorkspaceNotFound    where: there is no database
 │   ├── ProjectNotFound      project
@@ -139,6 +141,17 @@ class Invalid(DittybagError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("; ".join(problem.message for problem in problems))
+
+
+class InvalidHistory(Invalid):
+    """The history of an export breaks a rule or does not lead to its current state."""
+
+
+class UnknownFormat(Invalid):
+    """The format of an import source is not known."""
+
+    def __init__(self, source: str, problem: str) -> None:
+        super().__init__([Problem("source", f"{source} cannot be imported: {problem}")])
 
 
 def require(problems: Iterable[Problem]) -> None:

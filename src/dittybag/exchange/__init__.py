@@ -1,4 +1,1 @@
-"""Readers of import sources and writers of exports.
-
-They convert between files and domain entities. `dittybag.services.exchange` decides what to import or export.
-"""
+"""Export of a workspace to files, import from files, and copy from one database to another."""

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from dittybag.domain.entities import Kind
 from dittybag.domain.errors import Problem, SourceFailed
 from dittybag.domain.prompts import CONTENT_BYTES, Prompt
-from dittybag.exchange.import_sources import SOURCE_BYTES, FileSource, SourceEntry
+from dittybag.exchange.import_sources import (
+    SOURCE_BYTES,
+    TOO_LARGE,
+    FileSource,
+    SourceEntity,
+    SourceEntry,
+    entity_of,
+)
 from dittybag.exchange.sanitise import sanitise_description, sanitise_name, sanitise_tag, sanitise_title
 
 #: The accepted names of each column; the first match is used.
@@ -40,7 +49,7 @@ def _parse_header(line: str) -> tuple[str, dict[str, int]]:
 def is_prompt_table(path: str) -> bool:
     """Return whether the first line of a file is the header of a prompt table."""
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
+        with open(path, encoding="utf-8-sig", newline="") as file:
             return bool(_parse_header(file.readline(_HEADER_CHARACTERS))[1])
     except (OSError, UnicodeDecodeError, csv.Error):
         return False
@@ -56,13 +65,15 @@ class CsvSource(FileSource):
         if not is_prompt_table(path):
             problem = "the first line must name the columns: act,prompt or title,content,description,tags"
             raise SourceFailed(path, problem)
-        if os.path.getsize(path) > SOURCE_BYTES:  # noqa: PTH202
-            raise SourceFailed(path, f"it is larger than {SOURCE_BYTES // 1024**3} GiB")
+        if os.path.getsize(path) > SOURCE_BYTES:
+            raise SourceFailed(path, TOO_LARGE)
 
-    def prompts(self) -> Iterator[SourceEntry[Prompt]]:
+    def entities(self, kind: Kind) -> Iterator[SourceEntry[SourceEntity]]:
+        if kind != "prompt":
+            return
         # Twice the limit: validation reports an oversize content, and the reader stops at a much larger one.
         csv.field_size_limit(CONTENT_BYTES * 2)
-        with open(self._path, encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
+        with open(self._path, encoding="utf-8-sig", newline="") as file:
             separator, columns = _parse_header(file.readline(_HEADER_CHARACTERS))
             reader = csv.reader(file, delimiter=separator, strict=True)
             try:
@@ -74,32 +85,25 @@ class CsvSource(FileSource):
             except UnicodeDecodeError as error:
                 raise SourceFailed(self._path, "it is not UTF-8") from error
 
-    def _prompt(self, location: str, cells: list[str], columns: Mapping[str, int]) -> SourceEntry[Prompt]:
+    def _prompt(
+        self, location: str, cells: list[str], columns: Mapping[str, int]
+    ) -> SourceEntry[SourceEntity]:
         values = {name: cells[at] if at < len(cells) else "" for name, at in columns.items()}
         if len(cells) <= columns["content"]:
             return location, Problem("content", "too few columns")
         name, title = values.get("name", "").strip(), values.get("title", "").strip()
-        prompt = Prompt(
-            number=0,
-            id="",
-            project=0,
-            name=self.record_rename("prompt", location, name, sanitise_name(name, "")) if name else "",
-            title=self.record_rename("prompt", f"{location} title", title, sanitise_title(title))
-            if title
-            else "",
+        prompt = entity_of(
+            Prompt,
+            name=self.record_rename("prompt", location, name, sanitise_name(name, "")),
+            title=self.record_rename("prompt", f"{location} title", title, sanitise_title(title)),
             description=sanitise_description(values.get("description")),
             content=values["content"],
             tags=_tags(values.get("tags", "")),
-            created_at=0,
-            updated_at=0,
         )
-        return location, prompt
+        return location, SourceEntity(prompt)
 
 
 def _tags(cell: str) -> tuple[str, ...]:
     """Parse tags that are separated by commas, semicolons or bars. Brackets and quotes are ignored."""
-    for character in "[]\"'":
-        cell = cell.replace(character, "")
-    for separator in ";|":
-        cell = cell.replace(separator, ",")
-    return tuple(tag for part in cell.split(",") if (tag := sanitise_tag(part.strip())))
+    words = re.split("[,;|]", re.sub(r"[\[\]\"']", "", cell))
+    return tuple(tag for word in words if (tag := sanitise_tag(word.strip())))

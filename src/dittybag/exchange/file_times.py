@@ -20,12 +20,8 @@ def parse_time(text: str) -> int | None:
     """Parse a time, in UTC unless it has an offset. Returns microseconds, or `None` if it is not valid."""
     try:
         time = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    try:
-        microseconds = (
-            (time if time.tzinfo is not None else time.replace(tzinfo=UTC)) - _EPOCH
-        ) // _MICROSECOND
-    except OverflowError:
+        in_utc = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        microseconds = (in_utc - _EPOCH) // _MICROSECOND
+    except (ValueError, OverflowError):
         return None
     return microseconds if microseconds >= 0 else None

@@ -12,9 +12,13 @@ history/contents/AB/SHA256                   earlier contents of resources
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from msgspec import Struct
+
+from dittybag.exchange.folder_tree import FolderTree
+from dittybag.exchange.record_front_matter import FIELDS_BYTES, parse_fields
 
 MARKER: Final = "dittybag.yaml"
 #: Keeps Git from converting line endings.
@@ -31,6 +35,13 @@ HISTORY: Final = "history"
 CHANGES: Final = "history/changes.jsonl"
 CONTENTS: Final = "history/contents"
 
+#: Files with the fields of an entity.
+FIELDS_FILE: Final = re.compile(
+    rf"{TASKS}/[^/]+\.md|{PROJECTS}/[^/]+/(?:{PROJECT}|{PROMPTS}/[^/]+\.md|{RESOURCES}/[^/]+/{RESOURCE})"
+)
+CONTENT_FILE: Final = re.compile(rf"({PROJECTS}/[^/]+/{RESOURCES}/[^/]+)/{CONTENT}[^/]*")
+HISTORY_FILE: Final = re.compile(rf"{CHANGES}|{CONTENTS}/[^/]+/[0-9a-f]{{64}}")
+
 
 class MarkerFields(Struct, frozen=True, kw_only=True):
     """The fields of the marker file."""
@@ -39,3 +50,8 @@ class MarkerFields(Struct, frozen=True, kw_only=True):
     version: int = 0
     #: The exported project; empty for a whole workspace.
     project: str = ""
+
+
+def read_marker(tree: FolderTree) -> MarkerFields:
+    """Return the fields of the marker file. Raises `Invalid`, `UnicodeDecodeError` and `OSError`."""
+    return parse_fields(tree.read(MARKER, FIELDS_BYTES).decode(), MarkerFields)

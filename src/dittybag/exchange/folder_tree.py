@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from io import BytesIO
-from types import TracebackType
-from typing import BinaryIO, Final, Self
+from typing import BinaryIO, Final
 
 from dittybag import files
 from dittybag.domain.errors import Invalid, Problem
+from dittybag.files import WalkedFile
 
 _CHUNK: Final = 1024 * 1024
 
@@ -24,58 +24,46 @@ class FolderTree:
     def __init__(self, path: str) -> None:
         """Raises `OSError`."""
         self._root = files.open_folder(path)
-        self._current = ("", self._root)
+        #: The descriptor of the folder that was used last, by its path.
+        self._last: dict[str, int] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._close_current()
+    def close(self) -> None:
+        self._close_last()
         os.close(self._root)
 
-    def _close_current(self) -> None:
-        if self._current[1] != self._root:
-            os.close(self._current[1])
-        self._current = ("", self._root)
+    def _close_last(self) -> None:
+        while self._last:
+            os.close(self._last.popitem()[1])
 
     def _folder(self, path: str, *, make: bool = False) -> int:
         """Return the descriptor of a folder. It stays open until the next call. Raises `OSError`."""
-        if self._current[0] == path:
-            return self._current[1]
-        self._close_current()
-        descriptor = files.open_below(self._root, path, make=make) if path else self._root
-        self._current = (path, descriptor)
-        return descriptor
-
-    def entries(self, folder: str) -> list[tuple[str, bool]]:
-        """Return the sorted names in a folder, and whether each is a folder; empty if it does not exist.
-
-        Symbolic links, special files and hidden files are omitted.
-        """
-        try:
-            with os.scandir(self._folder(folder)) as entries:
-                found = [
-                    (entry.name, entry.is_dir(follow_symlinks=False))
-                    for entry in entries
-                    if not entry.name.startswith(".")
-                    and (entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False))
-                ]
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        return sorted(found)
+        if path not in self._last:
+            self._close_last()
+            self._last[path] = files.open_below(self._root, path, make=make)
+        return self._last[path]
 
     def folders(self, folder: str) -> list[str]:
-        return [name for name, is_folder in self.entries(folder) if is_folder]
+        """Return the sorted names of the folders in a folder that are not hidden; none if it is missing."""
+        return self._names(folder, os.DirEntry.is_dir)
 
     def files(self, folder: str) -> list[str]:
-        return [name for name, is_folder in self.entries(folder) if not is_folder]
+        """Return the sorted names of the regular files in a folder; like `folders`."""
+        return self._names(folder, os.DirEntry.is_file)
 
-    def size(self, path: str) -> int:
-        """Return the size of a file in bytes. Raises `OSError`."""
-        folder, _, name = path.rpartition("/")
-        return os.stat(name, dir_fd=self._folder(folder), follow_symlinks=False).st_size
+    def _names(self, folder: str, is_wanted: Callable[..., bool]) -> list[str]:
+        try:
+            with os.scandir(self._folder(folder)) as entries:
+                return sorted(
+                    entry.name
+                    for entry in entries
+                    if not entry.name.startswith(".") and is_wanted(entry, follow_symlinks=False)
+                )
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def walk(self, enter: Callable[[WalkedFile], bool]) -> Iterator[WalkedFile]:
+        """Yield all entries below the folder, like `files.walk`. Raises `OSError`."""
+        return files.walk(self._root, enter=enter)
 
     def open(self, path: str) -> int:
         """Return a descriptor of a regular file. Raises `OSError`."""
@@ -138,15 +126,13 @@ class FolderTree:
             return True
 
     def remove(self, path: str) -> None:
-        """Delete a file. Raises `OSError`."""
+        """Delete a file, and the folders that are empty without it. Raises `OSError`."""
         folder, _, name = path.rpartition("/")
         os.unlink(name, dir_fd=self._folder(folder))
-
-    def remove_empty(self, path: str) -> None:
-        """Delete a folder if it is empty."""
-        folder, _, name = path.rpartition("/")
         with suppress(OSError):
-            os.rmdir(name, dir_fd=self._folder(folder))
+            while folder:
+                folder, _, name = folder.rpartition("/")
+                os.rmdir(name, dir_fd=self._folder(folder))
 
     def lines(self, path: str, max_bytes: int) -> Iterator[bytes]:
         """Yield the lines of a file. Raises `Invalid` if a line is longer than `max_bytes`, and `OSError`."""

@@ -4,64 +4,46 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Final
+from contextlib import closing
+from typing import Final
 
 import msgspec
 from msgspec.structs import asdict
 
+from dittybag import files
 from dittybag.domain.changes import Change
+from dittybag.domain.entities import Entity
 from dittybag.domain.errors import Conflict, Invalid
 from dittybag.domain.projects import Project
-from dittybag.domain.prompts import Argument, Prompt
+from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
-from dittybag.domain.tasks import Task
-from dittybag.exchange.export_records import (
-    change_record,
-    project_record,
-    prompt_record,
-    resource_record,
-    task_record,
-)
+from dittybag.exchange import folder_layout as layout
+from dittybag.exchange.export_records import BODY_FIELDS, change_record, to_record
 from dittybag.exchange.file_names import extension, file_name, task_file_name
-from dittybag.exchange.folder_layout import (
-    ATTRIBUTES,
-    ATTRIBUTES_TEXT,
-    CHANGES,
-    CONTENT,
-    CONTENTS,
-    HISTORY,
-    MARKER,
-    PROJECT,
-    PROJECTS,
-    PROMPTS,
-    RESOURCE,
-    RESOURCES,
-    TASKS,
-    MarkerFields,
-)
 from dittybag.exchange.folder_tree import FolderTree
 from dittybag.exchange.json_file import FORMAT, VERSION
-from dittybag.exchange.record_front_matter import FIELDS_BYTES, format_record, parse_fields
+from dittybag.exchange.record_front_matter import format_record
 
 #: Exported files have an id; files that a user has added do not.
 _ID: Final = re.compile(rb"^id: ", re.MULTILINE)
-_CONTENT_FILE: Final = re.compile(r"[0-9a-f]{64}")
+#: Larger than any exported Markdown or YAML file.
+_FIELDS_FILE_BYTES: Final = 8 * 1024 * 1024
 
 
-def check_target_folder(folder: str, project: str | None) -> None:
+def _check_target(folder: str, project: str | None) -> None:
     """Raise `Conflict` if the folder contains anything but an export of the same scope, and `OSError`."""
     try:
-        with FolderTree(folder) as tree:
-            if MARKER in tree.files(""):
-                marker = parse_fields(tree.read(MARKER, FIELDS_BYTES).decode(), MarkerFields)
-            elif any(not name.startswith(".") for name in os.listdir(folder)):  # noqa: PTH208
+        with closing(FolderTree(folder)) as tree:
+            if layout.MARKER in tree.files(""):
+                marker = layout.read_marker(tree)
+            elif any(not name.startswith(".") for name in os.listdir(folder)):
                 raise Conflict(f"{folder} is not empty and is not a Dittybag export")
             else:
                 return
     except FileNotFoundError:
         return
     except (Invalid, UnicodeDecodeError) as error:
-        raise Conflict(f"{folder}/{MARKER} is not valid: {error}") from error
+        raise Conflict(f"{folder}/{layout.MARKER} is not valid: {error}") from error
     except NotADirectoryError as error:
         raise Conflict(f"{folder} is a file, not a folder") from error
     if marker.format != FORMAT or marker.version > VERSION:
@@ -75,66 +57,65 @@ class FolderWriter:
     """Writes an export to a folder, and deletes the files of entities that no longer exist."""
 
     def __init__(self, folder: str, *, project: str | None, history: bool) -> None:
-        """`project`: the exported project, `None` for a whole workspace. Raises `Conflict` and `OSError`."""
-        check_target_folder(folder, project)
-        os.makedirs(folder, exist_ok=True)  # noqa: PTH103  # all other paths are relative to descriptors
+        """Raises `Conflict` and `OSError`."""
+        _check_target(folder, project)
+        self.project = project
+        self.history = history
+        os.makedirs(folder, exist_ok=True)  # all other paths are relative to descriptors
         self._tree = FolderTree(folder)
         self._written_paths: set[str] = set()
         self._taken_paths: set[str] = set()
         self._project_paths: dict[int, str] = {}
-        self._log = self._tree.begin(CHANGES) if history else None
+        self._log = self._tree.begin(layout.CHANGES) if history else None
         #: The number of files that were created, changed or deleted.
         self.changed = 0
-        marker = MarkerFields(format=FORMAT, version=VERSION, project=project or "")
-        self._write(MARKER, format_record(asdict(marker)))
-        if not os.path.lexists(os.path.join(folder, ATTRIBUTES)):  # noqa: PTH118
-            self._write(ATTRIBUTES, ATTRIBUTES_TEXT)
+        marker = layout.MarkerFields(format=FORMAT, version=VERSION, project=project or "")
+        self._write(layout.MARKER, format_record(asdict(marker)))
+        if not os.path.lexists(os.path.join(folder, layout.ATTRIBUTES)):
+            self._write(layout.ATTRIBUTES, layout.ATTRIBUTES_TEXT)
 
-    def project(self, project: Project) -> None:
-        path = self._project_paths[project.id] = self._unique_path(PROJECTS, project.name)
-        self._write(f"{path}/{PROJECT}", format_record(asdict(project_record(project))))
-
-    def prompt(self, prompt: Prompt) -> None:
-        path = self._unique_path(f"{self._project_paths[prompt.project]}/{PROMPTS}", prompt.name, ".md")
-        record = {**asdict(prompt_record(prompt, "")), "arguments": tuple(map(_argument, prompt.arguments))}
-        self._write(path, format_record(record, record.pop("content")))
-
-    def resource(self, resource: Resource, content: bytes) -> None:
-        path = self._unique_path(f"{self._project_paths[resource.project]}/{RESOURCES}", resource.name)
-        record = asdict(resource_record(resource, b"", ""))
-        del record["text"], record["base64"]
-        self._write(f"{path}/{RESOURCE}", format_record(record))
-        ending = extension(resource.mime_type, text=resource.is_text)
-        self._write(f"{path}/{CONTENT}{ending}", content)
-
-    def task(self, task: Task) -> None:
-        record = asdict(task_record(task))
-        body = record.pop("notes") or ""
-        self._write(f"{TASKS}/{task_file_name(task.id, task.title)}", format_record(record, body))
+    def entity(self, entity: Entity, content: bytes | None = None) -> None:
+        if isinstance(entity, Project):
+            path = self._project_paths[entity.id] = self._unique_path(layout.PROJECTS, entity.name)
+            self._write(f"{path}/{layout.PROJECT}", format_record(asdict(to_record(entity))))
+        elif isinstance(entity, Resource):
+            path = self._unique_path(f"{self._project_paths[entity.project]}/{layout.RESOURCES}", entity.name)
+            self._write(f"{path}/{layout.RESOURCE}", format_record(asdict(to_record(entity))))
+            ending = extension(entity.mime_type, text=entity.is_text)
+            self._write(f"{path}/{layout.CONTENT}{ending}", content or b"")
+        elif isinstance(entity, Prompt):
+            folder = f"{self._project_paths[entity.project]}/{layout.PROMPTS}"
+            arguments = tuple(msgspec.to_builtins(entity.arguments))
+            record = {**asdict(to_record(entity)), "arguments": arguments}
+            body = record.pop(BODY_FIELDS["prompt"])
+            self._write(self._unique_path(folder, entity.name, ".md"), format_record(record, body))
+        else:
+            record = asdict(to_record(entity))
+            body = record.pop(BODY_FIELDS["task"]) or ""
+            path = f"{layout.TASKS}/{task_file_name(entity.id, entity.title)}"
+            self._write(path, format_record(record, body))
 
     def content(self, sha256: str, content: bytes) -> None:
-        self._write(f"{CONTENTS}/{sha256[:2]}/{sha256}", content)
+        self._write(f"{layout.CONTENTS}/{sha256[:2]}/{sha256}", content)
 
     def change(self, change: Change) -> None:
         assert self._log is not None
         self._log.write(msgspec.json.encode(change_record(change)) + b"\n")
 
     def finish(self) -> None:
-        """Complete the export. Raises `OSError`."""
         if self._log is not None:
-            self._written_paths.add(CHANGES)
-            self.changed += self._tree.finish(CHANGES, self._log)
+            self._written_paths.add(layout.CHANGES)
+            self.changed += self._tree.finish(layout.CHANGES, self._log)
         for path in self._stale_files():
             self._tree.remove(path)
             self.changed += 1
-        self._remove_empty()
         # One sync for all files: a sync after each file takes minutes.
         os.sync()
 
     def close(self) -> None:
         if self._log is not None:
             self._log.close()
-        self._tree.__exit__(None, None, None)
+        self._tree.close()
 
     def _write(self, path: str, content: bytes) -> None:
         self._written_paths.add(path)
@@ -148,65 +129,30 @@ class FolderWriter:
         self._taken_paths.add(path.lower())
         return path
 
-    # Stale files
-
     def _stale_files(self) -> list[str]:
         """Return the files of earlier exports that this export did not write."""
-        found = [f"{TASKS}/{name}" for name in self._tree.files(TASKS) if name.endswith(".md")]
-        for project in self._tree.folders(PROJECTS):
-            path = f"{PROJECTS}/{project}"
-            found += [f"{path}/{PROJECT}"] if PROJECT in self._tree.files(path) else []
-            prompts = f"{path}/{PROMPTS}"
-            found += [f"{prompts}/{name}" for name in self._tree.files(prompts) if name.endswith(".md")]
-        found = [path for path in found if path not in self._written_paths and self._was_exported(path)]
-        for project in self._tree.folders(PROJECTS):
-            for name in self._tree.folders(f"{PROJECTS}/{project}/{RESOURCES}"):
-                found += self._stale_resource_files(f"{PROJECTS}/{project}/{RESOURCES}/{name}")
-        return found + self._stale_history_files()
+        found = [
+            file.path
+            for file in self._tree.walk(_may_have_entities)
+            if file.kind == "file" and not file.name.startswith(".") and file.path not in self._written_paths
+        ]
+        return [path for path in found if self._is_exported(path)]
 
-    def _stale_resource_files(self, path: str) -> list[str]:
-        names = self._tree.files(path)
-        record_path = f"{path}/{RESOURCE}"
-        if record_path not in self._written_paths and not (
-            RESOURCE in names and self._was_exported(record_path)
-        ):
-            return []
-        exported = (f"{path}/{name}" for name in names if name == RESOURCE or name.startswith(CONTENT))
-        return [path for path in exported if path not in self._written_paths]
-
-    def _stale_history_files(self) -> list[str]:
-        found = [CHANGES] if "changes.jsonl" in self._tree.files(HISTORY) else []
-        for folder in self._tree.folders(CONTENTS):
-            path = f"{CONTENTS}/{folder}"
-            found += [f"{path}/{name}" for name in self._tree.files(path) if _CONTENT_FILE.fullmatch(name)]
-        return [path for path in found if path not in self._written_paths]
-
-    def _was_exported(self, path: str) -> bool:
+    def _is_exported(self, path: str) -> bool:
+        """Whether an earlier export wrote a file, rather than a user."""
+        if content := layout.CONTENT_FILE.fullmatch(path):
+            record = f"{content[1]}/{layout.RESOURCE}"
+            return record in self._written_paths or self._is_exported(record)
+        if not layout.FIELDS_FILE.fullmatch(path):
+            return layout.HISTORY_FILE.fullmatch(path) is not None
         try:
-            head = self._tree.read(path, _EXPORTED_FILE_BYTES)
+            head = self._tree.read(path, _FIELDS_FILE_BYTES)
         except (Invalid, OSError):
             return False
         end = head.find(b"\n---", 4)
         return _ID.search(head, 0, end if end > 0 and path.endswith(".md") else len(head)) is not None
 
-    def _remove_empty(self) -> None:
-        for project in self._tree.folders(PROJECTS):
-            path = f"{PROJECTS}/{project}"
-            for name in self._tree.folders(f"{path}/{RESOURCES}"):
-                self._tree.remove_empty(f"{path}/{RESOURCES}/{name}")
-            for inner in (f"{path}/{RESOURCES}", f"{path}/{PROMPTS}", path):
-                self._tree.remove_empty(inner)
-        for folder in self._tree.folders(CONTENTS):
-            self._tree.remove_empty(f"{CONTENTS}/{folder}")
-        for folder in (CONTENTS, HISTORY, TASKS):
-            self._tree.remove_empty(folder)
 
-
-#: Larger than any exported Markdown or YAML file.
-_EXPORTED_FILE_BYTES: Final = 8 * 1024 * 1024
-
-
-def _argument(argument: Argument) -> dict[str, Any]:
-    """Return the fields of an argument, without defaults."""
-    found: dict[str, Any] = msgspec.to_builtins(argument)
-    return found
+def _may_have_entities(folder: files.WalkedFile) -> bool:
+    names = (layout.PROJECTS, layout.TASKS, layout.HISTORY)
+    return folder.name in names if folder.depth == 1 else not folder.name.startswith(".")

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from dittybag.domain.changes import Change
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.domain.errors import Problem
-from dittybag.domain.projects import Project
-from dittybag.domain.prompts import Prompt
-from dittybag.domain.resources import Resource
-from dittybag.domain.tasks import Task
+from dittybag.domain.imports import RenamedEntity
+from dittybag.domain.prompts import Argument
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Entity)
 
 #: Maximum size of a source file in bytes.
 SOURCE_BYTES: Final = 2 * 1024**3
+TOO_LARGE: Final = f"it is larger than {SOURCE_BYTES // 1024**3} GiB"
 
-#: A location in a source, and the entity there or the problem with it.
+
+class SourceEntity(Struct, frozen=True):
+    """An entity of a source."""
+
+    entity: Any
+    #: The content of a resource, whose hash and size are not set.
+    content: bytes = b""
+
+
+#: A location in a source, and what is there or the problem with it.
 SourceEntry: TypeAlias = tuple[str, T | Problem]
 
 
 class FileSource:
     """The content of a file or folder to import. Each method can be called repeatedly.
 
-    The project of an entity is an id within this source; 0 if it has none. Names, titles, ids and times that
-    the source does not contain are empty or 0.
+    The project of a prompt or resource is an id within this source; 0 if it has none. Names, titles, ids and
+    times that the source does not contain are empty or 0.
     """
 
     #: Whether it is a Dittybag export, with the ids, numbers and times of the exported workspace.
@@ -34,20 +47,13 @@ class FileSource:
     has_history = False
 
     def __init__(self) -> None:
-        self._renamed: dict[tuple[str, str], tuple[str, str]] = {}
+        self._renamed: dict[str, RenamedEntity] = {}
         self._notes: dict[str, None] = {}
+        #: Arguments for prompts that declare none, by location and name.
+        self.found_arguments: dict[tuple[str, str], tuple[Argument, ...]] = {}
 
-    def projects(self) -> Iterable[SourceEntry[Project]]:
-        return ()
-
-    def prompts(self) -> Iterable[SourceEntry[Prompt]]:
-        return ()
-
-    def resources(self) -> Iterable[SourceEntry[tuple[Resource, bytes]]]:
-        """Resources with their contents. Hashes and sizes are not set."""
-        return ()
-
-    def tasks(self) -> Iterable[SourceEntry[Task]]:
+    def entities(self, kind: Kind) -> Iterable[SourceEntry[SourceEntity]]:
+        """The entities of a kind in the order of creation. Projects must be read first."""
         return ()
 
     def contents(self) -> Iterable[SourceEntry[bytes]]:
@@ -62,12 +68,12 @@ class FileSource:
         """Close the files."""
 
     @property
-    def renamed(self) -> Sequence[tuple[str, str, str]]:
-        """The kind, old value and new value of each name that was adjusted to the rules of Dittybag."""
-        return [(kind, *names) for (kind, _), names in self._renamed.items()]
+    def renamed(self) -> list[RenamedEntity]:
+        """The names that were adjusted to the rules of Dittybag."""
+        return list(self._renamed.values())
 
     @property
-    def notes(self) -> Sequence[str]:
+    def notes(self) -> list[str]:
         """Other adjustments, as sentences for the import report."""
         return list(self._notes)
 
@@ -77,5 +83,18 @@ class FileSource:
     def record_rename(self, kind: str, location: str, old: str, new: str) -> str:
         """Record an adjusted name, if `new` differs from `old`. Returns `new`."""
         if old != new:
-            self._renamed[kind, location] = (old, new)
+            self._renamed[location] = RenamedEntity(kind, old, new)
         return new
+
+
+def entity_of(struct: type[E], **fields: Any) -> E:
+    """Return an entity with these fields. Required fields that are not given are empty or 0."""
+    return struct(**{**_EMPTY_FIELDS[struct], **fields})
+
+
+_EMPTY_FIELDS: Final[Mapping[type, dict[str, Any]]] = {
+    described.struct: {
+        field.name: field.type() for field in msgspec.structs.fields(described.struct) if field.required
+    }
+    for described in ENTITY_TYPES.values()
+}

@@ -11,41 +11,31 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from dittybag import files
 from dittybag.domain.changes import Change
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, kind_of, project_of
 from dittybag.domain.errors import Invalid, Problem, SourceFailed
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
-from dittybag.domain.prompts import Prompt
-from dittybag.domain.resources import Resource
-from dittybag.domain.tasks import Task
 from dittybag.exchange.export_records import (
+    NUMBERED_KINDS,
+    RECORD_TYPES,
     ContentRecord,
-    ProjectRecord,
-    PromptRecord,
-    RawChangeRecord,
-    ResourceRecord,
-    TaskRecord,
     change_record,
+    decode_change,
     decode_content,
+    decode_entry,
     encode_content,
-    project_record,
-    prompt_record,
-    resource_record,
-    task_record,
-    to_change,
-    to_project,
-    to_prompt,
-    to_resource,
-    to_task,
+    to_entity,
+    to_record,
 )
-from dittybag.exchange.import_sources import SOURCE_BYTES, FileSource, SourceEntry
+from dittybag.exchange.import_sources import SOURCE_BYTES, TOO_LARGE, FileSource, SourceEntity, SourceEntry
 
 FORMAT: Final = "dittybag"
 VERSION: Final = 1
 
-R = TypeVar("R")
 T = TypeVar("T")
 
-_SECTIONS: Final = ("projects", "prompts", "resources", "tasks")
+_SECTIONS: Final = tuple(f"{kind}s" for kind in ENTITY_TYPES)
 _HISTORY: Final = ("contents", "changes")
 
 
@@ -53,28 +43,24 @@ class JsonWriter:
     """Writes an export as JSON. Entities must arrive in the order of the sections."""
 
     def __init__(self, write: Callable[[bytes], Any], *, project: str | None, history: bool) -> None:
-        """`project`: the exported project, `None` for the whole workspace."""
+        self.project = project
+        self.history = history
         self._write = write
         self._names: dict[int, str] = {}
-        self._sections = list(_SECTIONS + (_HISTORY if history else ()))
-        self._open: str | None = None
+        self._sections = iter(_SECTIONS + (_HISTORY if history else ()))
+        #: Empty before the first section, `None` after the last one.
+        self._section: str | None = ""
         self._empty = True
         self._encoder = msgspec.json.Encoder()
         scope = "" if project is None else f'"project":{self._encoder.encode(project).decode()},'
         write(f'{{"format":"{FORMAT}","version":{VERSION},{scope}'.encode())
 
-    def project(self, project: Project) -> None:
-        self._names[project.id] = project.name
-        self._write_item("projects", project_record(project))
-
-    def prompt(self, prompt: Prompt) -> None:
-        self._write_item("prompts", prompt_record(prompt, self._names[prompt.project]))
-
-    def resource(self, resource: Resource, content: bytes) -> None:
-        self._write_item("resources", resource_record(resource, content, self._names[resource.project]))
-
-    def task(self, task: Task) -> None:
-        self._write_item("tasks", task_record(task))
+    def entity(self, entity: Entity, content: bytes | None = None) -> None:
+        if isinstance(entity, Project):
+            self._names[entity.id] = entity.name
+        project = project_of(entity)
+        record = to_record(entity, "" if project is None else self._names[project], content)
+        self._write_item(f"{kind_of(entity)}s", record)
 
     def content(self, sha256: str, content: bytes) -> None:
         self._write_item("contents", ContentRecord(**encode_content(content)))
@@ -83,29 +69,27 @@ class JsonWriter:
         self._write_item("changes", change_record(change))
 
     def finish(self) -> None:
-        """Complete the export."""
-        while self._sections:
-            self._begin_section(self._sections[0])
-        self._end_section()
+        while self._section is not None:
+            self._next_section()
         self._write(b"\n}\n")
 
     def _write_item(self, section: str, item: Any) -> None:
-        while self._open != section:
-            self._begin_section(self._sections[0])
+        while self._section != section:
+            self._next_section()
         self._write(b"\n" if self._empty else b",\n")
         self._empty = False
         self._write(self._encoder.encode(item))
 
-    def _begin_section(self, section: str) -> None:
-        self._end_section()
-        self._sections.remove(section)
-        self._write(f'{"" if self._open is None else ","}\n"{section}":['.encode())
-        self._open = section
-        self._empty = True
-
-    def _end_section(self) -> None:
-        if self._open is not None:
+    def _next_section(self) -> None:
+        """End the current section and begin the next one, if there is one."""
+        separator = ""
+        if self._section:
             self._write(b"]" if self._empty else b"\n]")
+            separator = ","
+        self._section = next(self._sections, None)
+        self._empty = True
+        if self._section is not None:
+            self._write(f'{separator}\n"{self._section}":['.encode())
 
 
 class _JsonExport(Struct, forbid_unknown_fields=True):
@@ -132,27 +116,30 @@ class _FormatHeader(Struct):
 def is_export_file(path: str) -> bool:
     """Return whether a JSON file is a Dittybag export. Raises `SourceFailed`."""
     try:
-        header = msgspec.json.decode(_map_file(path), type=_FormatHeader)
+        return _decode_file(path, _FormatHeader).format == FORMAT
     except msgspec.ValidationError:
         return False
+
+
+def _decode_file(path: str, type: type[T]) -> T:
+    """Decode a JSON file. Raises `SourceFailed`, and `ValidationError` if it is JSON of another type."""
+    try:
+        return msgspec.json.decode(_map_file(path), type=type)
+    except msgspec.ValidationError:
+        raise
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SourceFailed(path, f"it is not valid JSON ({error})") from error
-    return header.format == FORMAT
+    except OSError as error:
+        raise SourceFailed(path, files.describe(error)) from error
 
 
 def _map_file(path: str) -> Any:
-    """Map a file into memory. Raises `SourceFailed`."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        try:
-            size = os.fstat(descriptor).st_size
-            if size > SOURCE_BYTES:
-                raise SourceFailed(path, f"it is larger than {SOURCE_BYTES // 1024**3} GiB")
-            return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) if size else b""
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise SourceFailed(path, (error.strerror or "unknown reason").lower()) from error
+    """Map a file into memory. Raises `SourceFailed` if it is too large, and `OSError`."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > SOURCE_BYTES:
+            raise SourceFailed(path, TOO_LARGE)
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
 
 
 class JsonSource(FileSource):
@@ -164,74 +151,50 @@ class JsonSource(FileSource):
         """Raises `SourceFailed` if the file is not a valid export."""
         super().__init__()
         try:
-            export = msgspec.json.decode(_map_file(path), type=_JsonExport)
+            export = _decode_file(path, _JsonExport)
         except msgspec.ValidationError as error:
             raise SourceFailed(path, f"it is not a valid export: {error}") from error
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise SourceFailed(path, f"it is not valid JSON ({error})") from error
         if export.format != FORMAT:
             raise SourceFailed(path, "it is not a Dittybag export")
         if export.version != VERSION:
-            problem = (
-                f"format version {export.version} is not supported; this Dittybag reads version {VERSION}"
-            )
-            raise SourceFailed(path, problem)
+            problem = f"format version {export.version} is not supported"
+            raise SourceFailed(path, f"{problem}; this Dittybag reads version {VERSION}")
         self._export = export
         self.has_history = export.changes is not None
         self._ids: dict[str, int] = {}
 
-    def projects(self) -> Iterator[SourceEntry[Project]]:
-        self._ids = {DEFAULT_PROJECT: 0, "": 0}
-        for location, found in _decode_section("projects", self._export.projects, ProjectRecord, to_project):
-            project = found
-            if isinstance(project, Project):
-                # A temporary, unique id for a project without an id.
-                project = project if project.id else replace(project, id=-len(self._ids))
-                self._ids[project.name] = project.id
-            yield location, project
+    def entities(self, kind: Kind) -> Iterator[SourceEntry[SourceEntity]]:
+        decode = msgspec.json.Decoder(RECORD_TYPES[kind]).decode
+        if kind == "project":
+            self._ids = {DEFAULT_PROJECT: 0, "": 0}
+        return _decode_section(
+            f"{kind}s",
+            getattr(self._export, f"{kind}s"),
+            lambda item: self._to_entity(kind, decode(item)),
+        )
 
-    def prompts(self) -> Iterator[SourceEntry[Prompt]]:
-        def read(record: PromptRecord) -> Prompt:
-            return to_prompt(record, self._project(record.project))
-
-        return _decode_section("prompts", self._export.prompts, PromptRecord, read)
-
-    def resources(self) -> Iterator[SourceEntry[tuple[Resource, bytes]]]:
-        def read(record: ResourceRecord) -> tuple[Resource, bytes]:
-            return to_resource(record, self._project(record.project))
-
-        return _decode_section("resources", self._export.resources, ResourceRecord, read)
-
-    def tasks(self) -> Iterator[SourceEntry[Task]]:
-        return _decode_section("tasks", self._export.tasks, TaskRecord, to_task)
+    def _to_entity(self, kind: Kind, record: Any) -> SourceEntity:
+        """Convert a record, and look up the project that it names. Raises `Invalid`."""
+        if kind in NUMBERED_KINDS:
+            if record.project not in self._ids:
+                problem = f"project '{record.project[:100]}' is not listed in projects"
+                raise Invalid([Problem("project", problem)])
+            return to_entity(kind, record, self._ids[record.project])
+        if kind == "project" and not record.id:
+            # A temporary, unique id.
+            record = replace(record, id=-len(self._ids))
+        found = to_entity(kind, record)
+        if kind == "project":
+            self._ids[record.name] = record.id
+        return found
 
     def contents(self) -> Iterator[SourceEntry[bytes]]:
-        def read(record: ContentRecord) -> bytes:
-            return decode_content(record.text, record.base64)
-
-        return _decode_section("contents", self._export.contents, ContentRecord, read)
+        decode = msgspec.json.Decoder(ContentRecord).decode
+        return _decode_section("contents", self._export.contents, lambda item: decode_content(decode(item)))
 
     def changes(self) -> Iterator[SourceEntry[Change]]:
-        return _decode_section("changes", self._export.changes or [], RawChangeRecord, to_change)
-
-    def _project(self, name: str) -> int:
-        """Return the id of a project in this source. Raises `Invalid`."""
-        if name not in self._ids:
-            raise Invalid([Problem("project", f"project '{name[:100]}' is not listed in projects")])
-        return self._ids[name]
+        return _decode_section("changes", self._export.changes or [], decode_change)
 
 
-def _decode_section(
-    section: str, items: list[Raw], type: type[R], read: Callable[[R], T]
-) -> Iterator[SourceEntry[T]]:
-    decoder = msgspec.json.Decoder(type)
-    for number, item in enumerate(items, 1):
-        location = f"{section} {number}"
-        try:
-            yield location, read(decoder.decode(item))
-        except (msgspec.DecodeError, UnicodeError) as error:
-            yield location, Problem("", str(error))
-        except RecursionError:
-            yield location, Problem("", "too deeply nested")
-        except Invalid as error:
-            yield location, error.problems[0]
+def _decode_section(section: str, items: list[Raw], decode: Callable[[Raw], T]) -> Iterator[SourceEntry[T]]:
+    return (decode_entry(f"{section} {number}", decode, item) for number, item in enumerate(items, 1))

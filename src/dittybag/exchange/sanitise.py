@@ -12,7 +12,6 @@ from dittybag.domain.resources import URI_LENGTH, problems
 
 _INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _INVALID_IN_TAGS: Final = re.compile(r"[^a-z0-9_-]+")
-BINARY_MIME_TYPE: Final = "application/octet-stream"
 
 
 def sanitise_name(name: str, fallback: str) -> str:

@@ -10,8 +10,9 @@ from urllib.parse import quote
 
 import apsw
 
+from dittybag import files
 from dittybag.domain.errors import SourceFailed
-from dittybag.exchange.import_sources import SOURCE_BYTES
+from dittybag.exchange.import_sources import SOURCE_BYTES, TOO_LARGE
 
 MAGIC: Final = b"SQLite format 3\0"
 
@@ -27,13 +28,13 @@ _COLUMNS: Final = 200
 def open_read_only(path: str) -> Iterator[apsw.Connection]:
     """Open a database without changing it or creating files beside it. Raises `SourceFailed`."""
     try:
-        if os.path.getsize(path) > SOURCE_BYTES:  # noqa: PTH202
-            raise SourceFailed(path, f"it is larger than {SOURCE_BYTES // 1024**3} GiB")
+        if os.path.getsize(path) > SOURCE_BYTES:
+            raise SourceFailed(path, TOO_LARGE)
         connection = apsw.Connection(_uri(path), flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     except apsw.Error as error:
         raise SourceFailed(path, _describe_error(error)) from error
     except OSError as error:
-        raise SourceFailed(path, (error.strerror or "unknown reason").lower()) from error
+        raise SourceFailed(path, files.describe(error)) from error
     try:
         connection.limit(apsw.SQLITE_LIMIT_LENGTH, _VALUE_BYTES)
         connection.limit(apsw.SQLITE_LIMIT_COLUMN, _COLUMNS)
@@ -52,12 +53,12 @@ def open_read_only(path: str) -> Iterator[apsw.Connection]:
 def _uri(path: str) -> str:
     """Return the SQLite URI. Without a WAL or journal, `immutable` keeps SQLite from creating files."""
     has_journal = any(_size(path + ending) for ending in ("-wal", "-journal"))
-    return f"file:{quote(os.path.abspath(path))}?{'mode=ro' if has_journal else 'immutable=1'}"  # noqa: PTH100
+    return f"file:{quote(os.path.abspath(path))}?{'mode=ro' if has_journal else 'immutable=1'}"
 
 
 def _size(path: str) -> int:
     try:
-        return os.stat(path).st_size  # noqa: PTH116
+        return os.stat(path).st_size
     except OSError:
         return 0
 
@@ -107,7 +108,7 @@ def as_number(value: Any) -> int:
 
 
 #: The tables and columns that identify each kind of database.
-_SIGNATURES: Final[dict[str, dict[str, set[str]]]] = {
+SIGNATURES: Final[dict[str, dict[str, set[str]]]] = {
     "mcpkg": {
         "projects": {"id", "name"},
         "prompts": {"id", "project_id", "name", "content"},
@@ -124,7 +125,7 @@ def detect_database(path: str) -> str | None:
         if connection.pragma("application_id") == _APPLICATION_ID:
             return "database"
         found = tables(connection)
-    for name, signature in _SIGNATURES.items():
+    for name, signature in SIGNATURES.items():
         if all(columns <= found.get(table, set()) for table, columns in signature.items()):
             return name
     return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dittybag.services.exchange.import_rules import NUMBER_LIMIT
+from dittybag.exchange.import_rules import NUMBER_LIMIT
 
 
 class IdMapping:

@@ -1,0 +1,172 @@
+"""Import into a workspace that is not empty, in one batch of ordinary writes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from dittybag.domain.entities import kind_of, type_of
+from dittybag.domain.errors import Conflict, NameTaken, SeveralConflicts, TitleTaken, UriTaken
+from dittybag.domain.imports import ImportOptions, ImportResult, RenamedEntity
+from dittybag.domain.ports import Transaction
+from dittybag.domain.projects import Project
+from dittybag.domain.prompts import Prompt
+from dittybag.domain.resources import Resource
+from dittybag.domain.tasks import Task
+from dittybag.exchange.export_data import all_entities, find_project
+from dittybag.exchange.export_records import NUMBERED_KINDS
+from dittybag.exchange.free_names import rename_if_taken
+from dittybag.exchange.validated_source import ValidatedSource
+
+#: The conflict of each unique field except the name.
+_CONFLICTS: Final[Mapping[str, Callable[[str, str], Conflict]]] = {"title": TitleTaken, "uri": UriTaken}
+
+
+class MergeImport:
+    """Adds the entities of a source to a workspace."""
+
+    def __init__(self, source: ValidatedSource, transaction: Transaction, options: ImportOptions) -> None:
+        self._source = source
+        self._transaction = transaction
+        self._options = options
+        self._result = ImportResult()
+        #: The target projects by the project id in the source; 0 for entities without a project.
+        self._projects: dict[int, Project] = {}
+
+    async def run(self) -> ImportResult:
+        """Raises `Invalid`, `ProjectNotFound` and `SeveralConflicts`."""
+        if self._options.project is not None:
+            await self._target_project(0)
+        else:
+            await self._create_projects()
+        for kind in NUMBERED_KINDS:
+            for _, entity, content in self._source.entities(kind):
+                if self._source.is_valid:
+                    project = await self._target_project(entity.project)
+                    await self._add(replace(entity, project=project.id), project.name, content)
+        await self._add_tasks()
+        self._source.require_valid()
+        if self._result.conflicts and self._options.on_conflict == "fail" and not self._options.dry_run:
+            raise SeveralConflicts(self._result.conflicts)
+        return self._result
+
+    async def _create_projects(self) -> None:
+        for project in self._source.projects:
+            found = await self._transaction.projects.by_name(project.name)
+            if found is None:
+                created = project.created_at or self._transaction.now
+                new = Project(id=0, name=project.name, created_at=created, updated_at=created)
+                found = await self._transaction.write("create", None, new)
+                assert found is not None
+                self._result.created["project"] += 1
+            self._projects[project.id] = found
+
+    async def _target_project(self, number: int) -> Project:
+        """Return the target project for a project id of the source. Raises `ProjectNotFound`."""
+        target = self._options.project
+        number = 0 if target is not None else number
+        if number not in self._projects:
+            name = target if target is not None else self._options.default_project
+            self._projects[number] = await find_project(self._transaction, name)
+        return self._projects[number]
+
+    async def _add(self, entity: Prompt | Resource, project: str, content: bytes) -> None:
+        """Add a prompt or resource to a project, unless it exists or conflicts with existing ones."""
+        kind = kind_of(entity)
+        is_id_free, matches = await self._find_matches(entity)
+        if any(_merged(match, entity) == match for match in matches.values()):
+            self._result.skipped[kind] += 1
+            return
+        if matches:
+            self._result.conflicts.append(_conflict(entity, matches, project))
+            if self._options.on_conflict in ("fail", "skip"):
+                self._result.skipped[kind] += 1
+                return
+        if isinstance(entity, Resource):
+            await self._transaction.store_content(content)
+        if matches and self._options.on_conflict == "replace":
+            await self._replace(next(iter(matches.values())), entity)
+            return
+        new = entity if is_id_free else replace(entity, id=self._transaction.new_id())
+        renamed = await rename_if_taken(self._transaction, new)
+        self._record_rename(entity, renamed)
+        await self._create(renamed)
+
+    async def _find_matches(self, entity: Prompt | Resource) -> tuple[bool, dict[str, Any]]:
+        """Return whether the id is given and free, and the existing entities of the project that match.
+
+        The matches are listed by the field whose value is equal: the id, then the unique fields.
+        """
+        find, described = self._transaction.find, type_of(entity)
+        same_id = await find(described.kind, id=entity.id) if entity.id else None
+        matches = {"id": same_id if same_id is not None and same_id.project == entity.project else None}
+        for field in described.unique:
+            if value := getattr(entity, field):
+                matches[field] = await find(described.kind, project=entity.project, **{field: value})
+        found = {field: match for field, match in matches.items() if match is not None}
+        return bool(entity.id) and same_id is None, found
+
+    def _record_rename(self, entity: Prompt | Resource, renamed: Any) -> None:
+        """Record the first unique field whose value was changed, if any."""
+        described = type_of(entity)
+        for field in described.unique:
+            old, new = getattr(entity, field), getattr(renamed, field)
+            if old and old != new:
+                self._result.renamed.append(RenamedEntity(described.kind, old, new))
+                return
+
+    async def _add_tasks(self) -> None:
+        unmatched: Counter[bytes] | None = None
+        for _, task, _ in self._source.entities("task"):
+            if not self._source.is_valid:
+                continue
+            if unmatched is None:
+                found = all_entities(self._transaction, "task")
+                unmatched = Counter([_fingerprint(existing) async for existing in found])
+            fingerprint = _fingerprint(task)
+            if unmatched[fingerprint]:
+                unmatched[fingerprint] -= 1
+                self._result.skipped["task"] += 1
+            else:
+                await self._create(replace(task, id=0))
+
+    async def _create(self, entity: Prompt | Resource | Task) -> None:
+        created = entity.created_at or self._transaction.now
+        new = replace(entity, created_at=created, updated_at=entity.updated_at or created, version=1)
+        if not isinstance(new, Task):
+            new = replace(new, number=0)
+        await self._transaction.write("create", None, new)
+        self._result.created[kind_of(entity)] += 1
+
+    async def _replace(self, old: Any, entity: Prompt | Resource) -> None:
+        new = await rename_if_taken(self._transaction, _merged(old, entity), old)
+        changed = replace(new, updated_at=self._transaction.now, version=old.version + 1)
+        await self._transaction.write("update", old, changed)
+        self._result.replaced[kind_of(entity)] += 1
+
+
+def _conflict(entity: Prompt | Resource, matches: Mapping[str, Any], project: str) -> Conflict:
+    field, match = next(iter(matches.items()))
+    if field in _CONFLICTS:
+        return _CONFLICTS[field](getattr(entity, field), project)
+    return NameTaken(kind_of(entity), match.name, project)
+
+
+def _merged(existing: Any, imported: Prompt | Resource) -> Any:
+    """Return `existing` with the edited fields of `imported`. An empty name or title is not taken over."""
+    described = type_of(imported)
+    values = described.edited_values(imported).items()
+    return replace(
+        existing, **{field: value for field, value in values if value or field not in described.unique}
+    )
+
+
+def _fingerprint(task: Task) -> bytes:
+    """Return a key that is equal for equal tasks, whatever their ids. It is short: there may be many."""
+    values = [task.user, task.created_at, *type_of(task).edited_values(task).values()]
+    return sha256(msgspec.json.encode(values)).digest()

@@ -1,0 +1,28 @@
+"""The progress of imports and exports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+#: Called with a kind of data, in the plural, and the number processed so far.
+ProgressCallback = Callable[[str, int], None]
+
+#: Number of entities or changes to read at a time.
+PAGE: Final = 100
+
+
+class ProgressCounter:
+    """Counts what was processed, and reports it to a callback."""
+
+    def __init__(self, on_progress: ProgressCallback | None) -> None:
+        self.counts = {"prompts": 0, "resources": 0, "tasks": 0, "changes": 0}
+        self._on_progress = on_progress
+
+    def begin(self, section: str) -> None:
+        self.counts[section] = 0
+
+    def step(self, section: str) -> None:
+        self.counts[section] += 1
+        if self._on_progress is not None and self.counts[section] % PAGE == 0:
+            self._on_progress(section, self.counts[section])
