@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from dittybag.assembly.store_factory import open_store
 from dittybag.assembly.workspace_session import open_renderer
 from dittybag.config import Settings
+from dittybag.domain.display import format_size
 from dittybag.domain.errors import Conflict, RenderingFailed, SourceFailed, SourceNotFound
 from dittybag.domain.libraries import SOURCE_BYTES as PROMPT_FILE_BYTES
-from dittybag.domain.libraries import format_size
 from dittybag.domain.names import NAME_LENGTH, numbered_names
 from dittybag.domain.ports import Store
 from dittybag.domain.prompts import Argument, Prompt

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dittybag.cli.error_output import ExitStatus, exit_status, report
-from dittybag.cli.output import clip_line, format_count, json_option, print_json, progress
+from dittybag.cli.output import clip_line, json_option, print_json, progress
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace, temporary_workspace
 from dittybag.config import Settings, local_user_name
+from dittybag.domain.display import format_count
 from dittybag.domain.errors import DittybagError, Invalid, SeveralConflicts, SourceFailed
 
 if TYPE_CHECKING:
