@@ -276,9 +276,9 @@ def test_conflicting_edits_are_shown_and_resolved(
     assert page.get_by_label("Content").input_value() == "one\nmine\n"
 
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("heading", name="Someone saved first")).to_be_visible()
+    expect(page.get_by_role("heading", name="cursor saved first")).to_be_visible()
     expect_status(windows, 409)
-    both = page.get_by_label("Both versions of the text")
+    both = page.get_by_role("region", name="Content")
     expect(both.locator(".removed")).to_have_text(["removed: theirs", "removed: two"])
     assert page.get_by_label("Content").input_value() == "one\nmine\n"
     check_page(page, "conflict-1440-light")

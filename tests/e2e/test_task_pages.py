@@ -306,12 +306,14 @@ def test_concurrent_changes_by_an_agent_are_not_overwritten(
     wait_until_live(page)
     page.get_by_role("textbox", name="Notes").fill("Mine")
     task_server.call("task_update", task_id=task_id, notes="Theirs")
-    expect(page.get_by_text("This task was changed while you were editing it")).to_be_visible()
+    expect(page.get_by_text("claude-code changed this task while you were editing it")).to_be_visible()
     expect(page.get_by_role("textbox", name="Notes")).to_have_value("Mine")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("row", name="Notes")).to_have_text(re.compile(r"Notes\s*Theirs\s*Mine"))
+    expect(page.get_by_role("heading", name="claude-code saved first")).to_be_visible()
+    expect(page.get_by_role("region", name="Notes").locator(".removed")).to_have_text("removed: Theirs")
+    expect(page.get_by_role("region", name="Notes").locator(".added")).to_have_text("added: Mine")
     assert task_server.call("task_get", task_id=task_id)["notes"] == "Theirs"
-    page.get_by_role("button", name="Overwrite with my version").click()
+    page.get_by_role("button", name="Overwrite with my version").first.click()
     expect(status_message(page)).to_be_visible()
     assert task_server.call("task_get", task_id=task_id)["notes"] == "Mine"
     # Unsaved input survives the deletion of the task.

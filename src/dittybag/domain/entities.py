@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.domain import prompts, resources, tasks
+from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.projects import NAME_LENGTH as PROJECT_NAME_LENGTH
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
@@ -103,7 +104,7 @@ _PROMPT: Final = EntityType(
     key="number",
     edited=(
         Field("title", "Title", max_length=prompts.TITLE_LENGTH),
-        Field("name", "Name"),
+        Field("name", "Name", max_length=NAME_LENGTH),
         Field("description", "Description", "text", prompts.DESCRIPTION_LENGTH),
         Field("tags", "Tags", "list"),
         Field("content", "Content", "text"),
@@ -118,7 +119,7 @@ _RESOURCE: Final = EntityType(
     table="resources",
     key="number",
     edited=(
-        Field("name", "Name"),
+        Field("name", "Name", max_length=NAME_LENGTH),
         Field("title", "Title", max_length=prompts.TITLE_LENGTH),
         Field("uri", "URI", max_length=resources.URI_LENGTH),
         Field("mime_type", "Type"),

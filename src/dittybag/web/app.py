@@ -7,16 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
-from dittybag.domain.errors import (
-    Conflict,
-    DittybagError,
-    Invalid,
-    NotAllowed,
-    NotFound,
-    ProjectNotFound,
-    StorageError,
-)
-from dittybag.domain.ports import Transaction
+from dittybag.domain.errors import DittybagError, NotAllowed, ProjectNotFound, StorageError
 from dittybag.domain.projects import Project
 from dittybag.protocol.transports.http.asgi_messages import (
     REQUEST_ID,
@@ -39,6 +30,7 @@ from dittybag.web.browser_requests import (
     cookies,
     project_link,
     redirect,
+    status_of,
 )
 from dittybag.web.pages import ROUTES
 from dittybag.web.sse import EventStreams
@@ -54,13 +46,6 @@ _SIGN_IN: Final = "/sign-in"
 _USED_LINK: Final = "This link has expired or was already used"
 #: A longer query of the sign-in page is ignored.
 _MAX_SIGN_IN_QUERY: Final = 1000
-_STATUS_CODES: Final[tuple[tuple[type[DittybagError], int], ...]] = (
-    (NotFound, 404),
-    (Conflict, 409),
-    (Invalid, 422),
-    (NotAllowed, 403),
-    (StorageError, 503),
-)
 
 
 class WebApp:
@@ -161,11 +146,9 @@ class WebApp:
 
     async def _open_project(self, request: WebRequest, name: str) -> None:
         """Set the project and the caller of a request. Raises `ProjectNotFound`, also without access."""
-
-        async def work(transaction: Transaction) -> Project | None:
-            return await transaction.projects.by_name(name)
-
-        project = await self._context.workspace.store.read(work, single=True)
+        project = await self._context.workspace.store.read(
+            lambda transaction: transaction.projects.by_name(name), single=True
+        )
         session = request.session
         if project is None:
             raise ProjectNotFound(name)
@@ -186,10 +169,9 @@ class WebApp:
         request.set_project(project, caller)
 
     async def _project(self, id: int) -> Project:
-        async def work(transaction: Transaction) -> Project | None:
-            return await transaction.projects.get(id)
-
-        project = await self._context.workspace.store.read(work, single=True)
+        project = await self._context.workspace.store.read(
+            lambda transaction: transaction.projects.get(id), single=True
+        )
         if project is None:
             raise ProjectNotFound("")
         return project
@@ -311,7 +293,7 @@ def _decoded_segments(path: str) -> list[str] | None:
 
 
 def _error_response(request: WebRequest, error: DittybagError) -> WebResponse:
-    status = next((status for kind, status in _STATUS_CODES if isinstance(error, kind)), 400)
+    status = status_of(error)
     if isinstance(error, StorageError):
         _log.warning("page could not be rendered: %s", error.report)
     hint = "Try again in a moment." if status == 503 else ""

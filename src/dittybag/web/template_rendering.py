@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -105,12 +105,12 @@ def _environment() -> Environment:
     return environment
 
 
-def render_page(request: WebRequest, template: str, *, status: int = 200, **values: Any) -> WebResponse:
-    """Render a template of a page or of a fragment."""
+def render_page(
+    request: WebRequest, template: str, *, status: int = 200, headers: Sequence[Header] = (), **values: Any
+) -> WebResponse:
+    """Render a template of a page or of a fragment. `headers`: to add to the response."""
     note = cookies(request.headers).get(NOTE_COOKIE, "")
-    headers = [_PRIVATE]
-    if note and not request.is_fragment:
-        headers.append(cookie(NOTE_COOKIE, "", seconds=0))
+    shown = [cookie(NOTE_COOKIE, "", seconds=0)] if note and not request.is_fragment else []
     html = _environment().render_template(
         template,
         request=request,
@@ -125,4 +125,4 @@ def render_page(request: WebRequest, template: str, *, status: int = 200, **valu
         project=request.project if request.has_project else None,
         **values,
     )
-    return WebResponse(status, html.encode("utf-8", "replace"), headers=tuple(headers))
+    return WebResponse(status, html.encode("utf-8", "replace"), headers=(_PRIVATE, *shown, *headers))

@@ -150,12 +150,9 @@ class WebSessions:
 
     async def sign_out(self, secret: str) -> None:
         """End a session."""
-        self._cache.pop(_session_id(secret), None)
-
-        async def work(transaction: Transaction) -> None:
-            await transaction.delete_session(_session_id(secret))
-
-        await self._store.write(work, actor="")
+        key = _session_id(secret)
+        self._cache.pop(key, None)
+        await self._store.write(lambda transaction: transaction.delete_session(key), actor="")
 
     # Finding sessions
 
@@ -184,10 +181,7 @@ class WebSessions:
         return (await self._look_up(_session_id(secret), project))[0]
 
     async def _look_up(self, id: str, project: int | None = None) -> tuple[Principal | None, bool]:
-        async def work(transaction: Transaction) -> StoredSession | None:
-            return await transaction.sessions.get(id)
-
-        stored = await self._store.read(work, single=True)
+        stored = await self._store.read(lambda transaction: transaction.sessions.get(id), single=True)
         now = time.time_ns() // 1000
         if stored is None or now - stored.used_at > SESSION_SECONDS * 1_000_000:
             return None, False

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.domain.changes import Purged
+from dittybag.domain.changes import Purged, undo_effects
 from dittybag.domain.entities import ENTITY_TYPES
-from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound, ChangePurged
+from dittybag.domain.errors import ChangedMeanwhile, ChangePurged
 from dittybag.domain.text import one_line
 from dittybag.services.history_service import ChangeFilter, ChangePage, UndoPlan
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
-from dittybag.web.pages.change_display import (
-    diff_change,
-    format_row,
-    format_rows,
-    group_changes,
-    undo_effects,
-)
+from dittybag.web.browser_requests import PER_PAGE, Route, WebRequest, WebResponse, parse_number, redirect
+from dittybag.web.entity_diffs import change_differences
+from dittybag.web.pages.change_display import format_row, group_changes
 from dittybag.web.template_rendering import render_page
 
-_PER_PAGE: Final = 50
 #: Maximum number of groups on an open page that receives new changes.
 _MAX_SHOWN: Final = 200
-_MAX_SEQ: Final = 2**62
 #: Maximum number of entities listed before an undo.
 _MAX_NAMED: Final = 20
 _TEXT_LENGTH: Final = 200
@@ -32,7 +25,7 @@ def _read_filter(request: WebRequest) -> ChangeFilter:
     """Read the filter from the query string."""
     query = request.query
     return ChangeFilter(
-        kind=next((kind for kind in ENTITY_TYPES if kind == query.get("kind")), None),
+        kind=request.chosen("kind", ENTITY_TYPES, None),
         actor=query.get("actor") or None,
         text=one_line(query.get("text", ""), _TEXT_LENGTH) or None,
         all_projects=query.get("where") == "all" and request.caller.principal is None,
@@ -42,31 +35,26 @@ def _read_filter(request: WebRequest) -> ChangeFilter:
 async def show_feed(request: WebRequest) -> WebResponse:
     """Show the feed."""
     change_filter = _read_filter(request)
-    before = request.int_parameter("before", 0, 0, _MAX_SEQ) or None
-    after = (
-        request.int_parameter("after", -1, 0, _MAX_SEQ)
-        if before is None and "after" in request.query
-        else None
-    )
-    after = None if after is not None and after < 0 else after
+    before = request.int_parameter("before") or None
+    after = parse_number(request.query.get("after", "")) if before is None else None
     history = request.workspace.history
-    page = await history.browse(request.caller, change_filter, before=before, after=after, limit=_PER_PAGE)
-    if after is not None and page.newer is None and len(page.changes) < _PER_PAGE:
+    page = await history.browse(request.caller, change_filter, before=before, after=after, limit=PER_PAGE)
+    if after is not None and page.newer is None and len(page.changes) < PER_PAGE:
         # Less than a page is newer, so show the newest page.
-        page = await history.browse(request.caller, change_filter, limit=_PER_PAGE)
+        page = await history.browse(request.caller, change_filter, limit=PER_PAGE)
     actors = await history.actors(request.caller, change_filter)
     if change_filter.actor is not None and change_filter.actor not in actors:
         actors.append(change_filter.actor)
-    undone = request.int_parameter("undone", 0, 0, _MAX_SEQ)
+    undone = request.int_parameter("undone")
     return render_page(
         request,
         "activity/activity_list.html",
-        groups=group_changes(format_rows(request, page), page),
+        groups=group_changes(request, page),
         page=page,
         filters=change_filter,
         is_filtered=change_filter != ChangeFilter(all_projects=change_filter.all_projects),
-        actors=actors,
-        kinds=list(ENTITY_TYPES),
+        actors=[(actor, actor) for actor in actors],
+        kinds=[(kind, f"{kind.capitalize()}s") for kind in ENTITY_TYPES],
         is_newest=page.newer is None,
         seen=_newest_seq(page, 0),
         undone=undone if request.can_write and undone else 0,
@@ -91,34 +79,33 @@ def _newest_seq(page: ChangePage, default: int) -> int:
 async def show_new_changes(request: WebRequest) -> WebResponse:
     """Return the changes that are newer than the open feed, as a fragment."""
     change_filter = _read_filter(request)
-    seen = request.int_parameter("seen", 0, 0, _MAX_SEQ)
-    page = await request.workspace.history.browse(request.caller, change_filter, after=seen, limit=_PER_PAGE)
-    shown = request.int_parameter("shown", 0, 0, _MAX_SEQ) + len(page.changes)
+    seen = request.int_parameter("seen")
+    page = await request.workspace.history.browse(request.caller, change_filter, after=seen, limit=PER_PAGE)
+    shown = request.int_parameter("shown") + len(page.changes)
     replaces_feed = (page.newer is not None and not page.is_truncated) or shown > _MAX_SHOWN
     if replaces_feed:
-        page = await request.workspace.history.browse(request.caller, change_filter, limit=_PER_PAGE)
+        page = await request.workspace.history.browse(request.caller, change_filter, limit=PER_PAGE)
         shown = len(page.changes)
-    response = render_page(
+    return render_page(
         request,
         "activity/new_changes.html",
-        groups=group_changes(format_rows(request, page), page),
+        # Too many new changes replace the whole feed.
+        headers=((b"hx-reswap", b"innerHTML"),) if replaces_feed else (),
+        groups=group_changes(request, page),
         seen=_newest_seq(page, seen),
         shown=shown,
         replaces_feed=replaces_feed,
         page=page,
         older=None if page.older is None else _feed_link(request, before=page.older),
     )
-    # Too many new changes replace the whole feed.
-    reswap = ((b"hx-reswap", b"innerHTML"),) if replaces_feed else ()
-    return WebResponse(response.status, response.body, headers=(*response.headers, *reswap))
 
 
 async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
     """Show one change: its diff and the effects of an undo."""
-    seq = _seq(request)
+    seq = request.number_in_path("seq")
     history = request.workspace.history
     change, old, new = await history.get_with_contents(request.caller, seq)
-    parts = diff_change(change, old, new)
+    parts = change_differences(change, (old, new))
     row = format_row(request, change)
     if request.is_fragment and request.method == "GET":
         return render_page(request, "activity/change_diff.html", parts=parts, row=row, purged=change.purged)
@@ -155,9 +142,8 @@ async def _plan_undo(request: WebRequest, seq: int) -> UndoPlan | None:
 
 async def undo_change(request: WebRequest) -> WebResponse:
     """Undo a change and the rest of its batch."""
-    seq = _seq(request)
-    text = request.form.get("seen", "")
-    seen = int(text) if text.isdecimal() and len(text) < 19 else 0
+    seq = request.number_in_path("seq")
+    seen = request.number_in_form("seen")
     try:
         result = await request.workspace.history.undo_in_any_project(request.caller, seq, seen=seen)
     except ChangedMeanwhile:
@@ -168,13 +154,6 @@ async def undo_change(request: WebRequest) -> WebResponse:
     if result.by is None:
         return redirect(request.link("/activity"), "Nothing to undo: everything is already as it was before")
     return redirect(request.link("/activity", undone=result.by))
-
-
-def _seq(request: WebRequest) -> int:
-    text = request.parameters["seq"]
-    if not text.isdecimal() or len(text) > 18:
-        raise ChangeNotFound(0)
-    return int(text)
 
 
 routes: Final = (

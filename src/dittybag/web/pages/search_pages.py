@@ -12,6 +12,7 @@ from dittybag.domain.ports import Libraries
 from dittybag.domain.text import fold, one_line, snippet_around
 from dittybag.services.search_service import SEARCH_KINDS, SearchHit
 from dittybag.web.browser_requests import Route, WebRequest, WebResponse
+from dittybag.web.library_checks import matching_prompts
 from dittybag.web.pages.change_display import entity_link
 from dittybag.web.side_by_side import TextSpan
 from dittybag.web.template_rendering import render_page
@@ -110,16 +111,11 @@ def _shorten_lead(spans: list[TextSpan]) -> list[TextSpan]:
 
 async def search_library_prompts(libraries: Libraries, query: str, limit: int) -> list[LibraryPrompt]:
     """Return library prompts whose name, title or description contains a text, ignoring case."""
-    needle = fold(query)
     matching: list[LibraryPrompt] = []
     searched, after = 0, ""
     while searched < _MAX_LIBRARY_PROMPTS and len(matching) < limit:
         prompts = await libraries.page(after, _LIBRARY_PAGE_SIZE)
-        matching += [
-            prompt
-            for prompt in prompts
-            if any(needle in fold(text or "") for text in (prompt.name, prompt.title, prompt.description))
-        ]
+        matching += matching_prompts(prompts, query)
         if len(prompts) < _LIBRARY_PAGE_SIZE:
             break
         searched, after = searched + len(prompts), prompts[-1].name

@@ -1,0 +1,131 @@
+"""The form of a prompt, resource or task: values as typed, problems by field, and conflicting edits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dittybag.domain.changes import Purged
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Field, Kind, key_of
+from dittybag.domain.errors import (
+    Conflict,
+    DittybagError,
+    Invalid,
+    NameTaken,
+    NotAllowed,
+    Problem,
+    SeveralConflicts,
+    StorageError,
+    TitleTaken,
+    UriTaken,
+)
+from dittybag.web.browser_requests import WebRequest, WebResponse
+from dittybag.web.entity_diffs import Contents, Difference, differences
+from dittybag.web.pages.entity_history import changes_of, latest_change
+from dittybag.web.template_rendering import render_page
+
+#: Errors that a form shows, with what was typed.
+FORM_ERRORS: Final = (Invalid, Conflict, NotAllowed, StorageError)
+_TAKEN: Final[dict[type[DittybagError], str]] = {NameTaken: "name", TitleTaken: "title", UriTaken: "uri"}
+#: The number of versions searched for the one that an edit started from.
+_SEARCHED_VERSIONS: Final = 20
+
+Form = TypeVar("Form", bound="EntityForm")
+
+
+class EditConflict(Struct, frozen=True):
+    """An edit that someone else saved first."""
+
+    actor: str
+    at: int
+    #: From the saved version to the version in the form.
+    between: list[Difference]
+    #: From the version that the edit started from to the saved one; None if it is not known.
+    theirs: list[Difference] | None
+
+
+class EntityForm(Struct, frozen=True, kw_only=True):
+    """The fields of a form, which may be invalid."""
+
+    kind: Kind
+    values: Mapping[str, str]
+    #: The version that the edit started from; 0 for a new entity.
+    version: int = 0
+    problems: Sequence[Problem] = ()
+    conflict: EditConflict | None = None
+
+    def field(self, name: str) -> Field:
+        """Return the description of a field. The content of a resource is stored separately."""
+        is_content = self.kind == "resource" and name == "content"
+        return ENTITY_TYPES[self.kind].field("sha256" if is_content else name)
+
+    def value(self, name: str) -> str:
+        return self.values.get(name, "")
+
+    def messages(self, name: str) -> list[str]:
+        """Return the problems with a field."""
+        return [problem.message for problem in self.problems if problem.field == name]
+
+
+def form_fields(kind: Kind) -> list[str]:
+    """Return the names of the fields that a form has as one text each."""
+    return [
+        field.name
+        for field in ENTITY_TYPES[kind].edited
+        if field.format in ("line", "text", "number", "list")
+    ]
+
+
+def stored_values(kind: Kind, entity: Entity) -> dict[str, str]:
+    """Return the values of an entity as a form shows them."""
+    return {name: ENTITY_TYPES[kind].field(name).text(entity) for name in form_fields(kind)}
+
+
+def typed_values(kind: Kind, request: WebRequest) -> dict[str, str]:
+    """Return the submitted values."""
+    return {name: request.form[name] for name in form_fields(kind) if name in request.form}
+
+
+def problems_of(error: DittybagError) -> list[Problem]:
+    """Return the problems of an error by form field."""
+    if isinstance(error, Invalid):
+        return list(error.problems)
+    if isinstance(error, SeveralConflicts):
+        return [problem for conflict in error.conflicts for problem in problems_of(conflict)]
+    return [Problem(_TAKEN.get(type(error), ""), str(error))]
+
+
+async def with_conflict(
+    request: WebRequest, form: Form, theirs: Any, mine: Entity, contents: Contents = (None, None)
+) -> Form:
+    """Return the form with both versions. Saving it again overwrites the saved version, which it shows."""
+    changes = await changes_of(request, form.kind, key_of(theirs), limit=_SEARCHED_VERSIONS)
+    states = (change.after for change in changes)
+    original = next(
+        (
+            state
+            for state in states
+            if state is not None and not isinstance(state, Purged) and state.version == form.version
+        ),
+        None,
+    )
+    conflict = EditConflict(
+        changes[0].actor if changes else "Someone",
+        theirs.updated_at,
+        differences(theirs, mine, contents),
+        # The contents of older versions of a resource are in its history.
+        None if original is None or form.kind == "resource" else differences(original, theirs),
+    )
+    return replace(form, version=theirs.version, conflict=conflict)
+
+
+async def render_change_warning(request: WebRequest, kind: Kind, id: str) -> WebResponse:
+    """Return a warning for an open form if someone else changed or deleted the entity."""
+    latest = await latest_change(request, kind, id)
+    state = None if latest is None else latest.after
+    if state is not None and state.version == request.int_parameter("version"):
+        return WebResponse(204)
+    return render_page(request, "changed_meanwhile.html", kind=kind, latest=latest)
