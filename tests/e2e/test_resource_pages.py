@@ -303,7 +303,7 @@ def test_unsaved_text_survives_a_deletion(server: WebServerProcess, windows: Bro
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Content").fill("much work")
     server.call("delete_resource", name="fleeting.txt")
-    expect(page.get_by_role("alert")).to_contain_text("was deleted while you were editing it")
+    expect(page.get_by_role("alert")).to_contain_text("deleted this resource while you were editing it")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("If you save now, it is created again.")).to_be_visible()
     expect_status(windows, 409)

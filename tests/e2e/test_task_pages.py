@@ -320,7 +320,7 @@ def test_concurrent_changes_by_an_agent_are_not_overwritten(
     page.goto(f"{task_server.origin}{TASKS}/{task_id}")
     page.get_by_role("textbox", name="Notes").fill("Even more")
     task_server.call("task_delete", task_id=task_id)
-    expect(page.get_by_text("This task was deleted while you were editing it")).to_be_visible()
+    expect(page.get_by_text("claude-code deleted this task while you were editing it")).to_be_visible()
     page.get_by_role("button", name="Save").click()
     page.get_by_role("button", name="Restore task").click()
     expect(status_message(page)).to_be_visible()

@@ -14,11 +14,18 @@ from dittybag.domain.accounts import Principal
 from dittybag.domain.errors import Conflict, DittybagError, Invalid, NotAllowed, NotFound, StorageError
 from dittybag.domain.projects import Project
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.transports.http.asgi_messages import Header, Headers, Receive, Send, read_body
+from dittybag.protocol.transports.http.asgi_messages import (
+    AsgiScope,
+    Header,
+    Headers,
+    Receive,
+    Send,
+    read_body,
+)
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.web.web_context import WebContext
-from dittybag.web.web_sessions import WebSession
+from dittybag.web.web_sessions import ANONYMOUS
 
 #: Maximum size of a form.
 FORM_BYTES: Final = 64 * 1024
@@ -67,23 +74,14 @@ class ListPages(Struct, frozen=True):
 class WebRequest:
     """A request from a browser, with its session, its project and its caller."""
 
-    def __init__(
-        self,
-        context: WebContext,
-        method: str,
-        path: str,
-        *,
-        headers: Headers,
-        query: bytes,
-        session: WebSession,
-    ) -> None:
+    def __init__(self, context: WebContext, scope: AsgiScope, receive: Receive) -> None:
         self.context = context
-        self.method = method
+        self.method = "GET" if scope["method"] == "HEAD" else scope["method"]
         #: Percent-encoded, for links back to this page.
-        self.path = path
-        self.headers = headers
-        self.session = session
-        self.query_string = query.decode("ascii", "replace")
+        self.path = _raw_path(scope)
+        self.headers = Headers.from_scope(scope)
+        self.session = ANONYMOUS
+        self.query_string = scope.get("query_string", b"").decode("ascii", "replace")
         #: The decoded path parameters of the route.
         self.parameters: Mapping[str, str] = {}
         #: The form fields by name; the last of several with the same name. `fields` has all of them.
@@ -92,7 +90,7 @@ class WebRequest:
         #: Set for pages of a project, which is nearly all of them.
         self._project: Project | None = None
         self._caller: Caller | None = None
-        self._receive: Receive | None = None
+        self._receive = receive
 
     @cached_property
     def query(self) -> Mapping[str, str]:
@@ -195,9 +193,6 @@ class WebRequest:
         merged = {**self.query, **changes}
         return self.path + _encode_query(merged)
 
-    def set_receive(self, receive: Receive) -> None:
-        self._receive = receive
-
     async def read_form(self, limit: int = FORM_BYTES) -> None:
         """Read and decode the form. Raises `MalformedForm`, `HttpError` or `Disconnected`."""
         self.fields = await _decode_form(await self.body(limit))
@@ -205,7 +200,6 @@ class WebRequest:
 
     async def body(self, limit: int) -> bytes:
         """Return the raw request body. Raises `HttpError` or `Disconnected`."""
-        assert self._receive is not None
         return await read_body(self.headers, self._receive, limit, _BODY_SECONDS)
 
 
@@ -227,6 +221,11 @@ def project_link(project: str, path: str, /, **query: object) -> str:
 def _encode_query(values: Mapping[str, object]) -> str:
     given = {name: value for name, value in values.items() if value is not None and value != ""}
     return "?" + urlencode(given) if given else ""
+
+
+def _raw_path(scope: AsgiScope) -> str:
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw.partition(b"?")[0].decode("ascii", "replace")
 
 
 def _parse_query(query: str) -> list[tuple[str, str]]:

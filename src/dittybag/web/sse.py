@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
-from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import DittybagError
 from dittybag.protocol.lazy_tls import asyncio
@@ -83,7 +82,7 @@ class EventStreams:
         own = sum(subscriber.user == user for subscriber in self._subscribers)
         if own >= MAX_STREAMS_PER_USER or len(self._subscribers) >= _MAX_STREAMS:
             return WebResponse(503, b"Too many pages are open", b"text/plain", ((b"retry-after", b"10"),))
-        principal = _principal(request)
+        principal = request.caller.principal
         # Without access to the project, only task changes are sent.
         sees_project = principal is None or principal.sees_project
         subscriber = _Subscriber(user, request.project.id if sees_project else None)
@@ -106,8 +105,7 @@ class EventStreams:
     ) -> None:
         head = [(b"content-type", EVENTS), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
         await send({"type": "http.response.start", "status": 200, "headers": head})
-        write = _writer(send)
-        await write("retry: 1000\n\n")
+        await send(_body("retry: 1000\n\n"))
         disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
         idle_seconds = 0.0
         try:
@@ -122,14 +120,14 @@ class EventStreams:
                     break
                 idle_seconds = 0.0 if kinds else idle_seconds + _CHECK_SECONDS
                 if kinds:
-                    await write(f"event: changes\ndata: {' '.join(kinds)}\n\n")
+                    await send(_body(f"event: changes\ndata: {' '.join(kinds)}\n\n"))
                 elif idle_seconds >= _HEARTBEAT_SECONDS:
                     idle_seconds = 0.0
-                    await write(": heartbeat\n\n")
+                    await send(_body(": heartbeat\n\n"))
         finally:
             disconnected.cancel()
         if not disconnected.done() or disconnected.cancelled():
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await send(_body("", more=False))
 
     async def _is_still_allowed(self, request: WebRequest) -> bool:
         secret = cookies(request.headers).get(COOKIE, "")
@@ -138,22 +136,14 @@ class EventStreams:
             if request.session.principal is None or request.project.id == self._context.project:
                 return found.is_signed_in and found.principal == request.session.principal
             principal = await self._sessions.principal_in(secret, request.project.id)
-            return found.is_signed_in and principal == _principal(request)
+            return found.is_signed_in and principal == request.caller.principal
         except DittybagError:
             # The store cannot be read now; the next check decides.
             return True
 
 
-def _principal(request: WebRequest) -> Principal | None:
-    """Return the permissions of the session in the project of the page."""
-    return request.caller.principal
-
-
-def _writer(send: Send) -> Callable[[str], Any]:
-    async def write(text: str) -> None:
-        await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
-
-    return write
+def _body(text: str, *, more: bool = True) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": text.encode(), "more_body": more}
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
@@ -30,46 +31,31 @@ def local_now() -> datetime:
     return datetime.now().astimezone()
 
 
-class TaskFilterForm(Struct, frozen=True):
-    """The filters of the task pages as form values; an empty string means any."""
-
-    project: str = ""
-    priority: str = ""
-    energy: str = ""
-    due: str = ""
-    text: str = ""
-
-    @property
-    def given(self) -> dict[str, str]:
-        return {name: getattr(self, name) for name in self.__struct_fields__ if getattr(self, name)}
+def read_filters(request: WebRequest) -> dict[str, str]:
+    """Read the filters from the query. Invalid values are ignored; an empty string means any."""
+    return {
+        "project": request.query.get("project", "").strip()[:QUERY_LENGTH],
+        "priority": request.chosen("priority", map(str, PRIORITY_NAMES), ""),
+        "energy": request.chosen("energy", ENERGIES, ""),
+        "due": request.chosen("due", DUE_FILTERS, ""),
+        "text": request.query.get("text", "").strip(),
+    }
 
 
-def read_filters(request: WebRequest) -> TaskFilterForm:
-    """Read the filters from the query; invalid values are ignored."""
-    return TaskFilterForm(
-        project=request.query.get("project", "").strip()[:QUERY_LENGTH],
-        priority=request.chosen("priority", map(str, PRIORITY_NAMES), ""),
-        energy=request.chosen("energy", ENERGIES, ""),
-        due=request.chosen("due", DUE_FILTERS, ""),
-        text=request.query.get("text", "").strip(),
-    )
-
-
-def to_task_filter(filters: TaskFilterForm, now: datetime, *, completed: bool) -> TaskFilter:
+def to_task_filter(filters: Mapping[str, str], now: datetime, *, completed: bool) -> TaskFilter:
     """Convert the filters to a query for tasks."""
-    today = now.date()
-    days = {"today": today, "week": today + timedelta(_WEEK_DAYS - 1)}
-    last = days.get(filters.due)
-    project: str | None = filters.project or None
+    today, due = now.date(), filters["due"]
+    last = {"today": today, "week": today + timedelta(_WEEK_DAYS - 1)}.get(due)
+    project = filters["project"] or None
     return TaskFilter(
         completed=completed,
         project="" if project == NO_PROJECT else project,
-        priority=int(filters.priority) if filters.priority else None,
-        energy=filters.energy or None,
+        priority=int(filters["priority"]) if filters["priority"] else None,
+        energy=filters["energy"] or None,
         due_from=None if last is None else today.isoformat(),
         due_by=None if last is None else last.isoformat(),
-        overdue_at=(_minute(now), _minute(now.astimezone(UTC))) if filters.due == "overdue" else None,
-        text=filters.text,
+        overdue_at=(_minute(now), _minute(now.astimezone(UTC))) if due == "overdue" else None,
+        text=filters["text"],
     )
 
 

@@ -9,7 +9,7 @@ from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import ChangedMeanwhile, ChangePurged
 from dittybag.domain.text import one_line
 from dittybag.services.history_service import ChangeFilter, ChangePage, UndoPlan
-from dittybag.web.browser_requests import PER_PAGE, Route, WebRequest, WebResponse, parse_number, redirect
+from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number, redirect
 from dittybag.web.entity_diffs import change_differences
 from dittybag.web.pages.change_display import format_row, group_changes
 from dittybag.web.template_rendering import render_page
@@ -154,11 +154,3 @@ async def undo_change(request: WebRequest) -> WebResponse:
     if result.by is None:
         return redirect(request.link("/activity"), "Nothing to undo: everything is already as it was before")
     return redirect(request.link("/activity", undone=result.by))
-
-
-routes: Final = (
-    Route("GET", "/activity", show_feed),
-    Route("GET", "/activity/new", show_new_changes),
-    Route("GET", "/activity/{seq}", show_change),
-    Route("POST", "/activity/{seq}/undo", undo_change),
-)

@@ -125,7 +125,6 @@ async def with_conflict(
 async def render_change_warning(request: WebRequest, kind: Kind, id: str) -> WebResponse:
     """Return a warning for an open form if someone else changed or deleted the entity."""
     latest = await latest_change(request, kind, id)
-    state = None if latest is None else latest.after
-    if state is not None and state.version == request.int_parameter("version"):
+    if latest is None or (latest.after and latest.after.version == request.int_parameter("version")):
         return WebResponse(204)
     return render_page(request, "changed_meanwhile.html", kind=kind, latest=latest)

@@ -8,8 +8,7 @@ from typing import Final
 from dittybag.services.history_service import ChangePage
 from dittybag.services.project_overview import DailyUsage, DayUsage
 from dittybag.web import charts
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse, project_link
-from dittybag.web.pages import project_pages, search_pages
+from dittybag.web.browser_requests import WebRequest, WebResponse, project_link
 from dittybag.web.pages.change_display import ChangeRow, format_rows
 from dittybag.web.template_rendering import render_page
 
@@ -75,6 +74,3 @@ def _format_day(day: DayUsage) -> str:
 
 def _tooltip(day: DayUsage) -> str:
     return f"{_format_day(day)}: {day.people} by people, {day.agents} by agents"
-
-
-routes: Final = (Route("GET", "/", show), *search_pages.routes, *project_pages.routes)

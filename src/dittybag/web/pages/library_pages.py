@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dittybag.domain.errors import LibraryNotFound, LibraryPromptNotFound, PromptUnusable
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
-from dittybag.web.browser_requests import LONG_FORM_BYTES, PER_PAGE, Route, WebRequest, WebResponse
+from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
 from dittybag.web.library_checks import matching_prompts
 from dittybag.web.pages.prompt_preview import PromptPreview, argument_values, preview_prompt
 from dittybag.web.resource_previews import excerpt_of, markdown_of
@@ -173,13 +173,3 @@ async def _preview(request: WebRequest, found: LibraryPrompt, values: Mapping[st
         return text
 
     return await preview_prompt(found.arguments, values, render)
-
-
-routes: Final = (
-    Route("GET", "/libraries", show_libraries),
-    Route("GET", "/libraries/view", show_library),
-    Route("GET", "/libraries/prompt", show_prompt),
-    # A read-only server accepts only GET, where long values do not fit into the URL.
-    Route("GET", "/libraries/try", preview_library_prompt),
-    Route("POST", "/libraries/try", preview_library_prompt, form_bytes=LONG_FORM_BYTES),
-)

@@ -21,7 +21,7 @@ from dittybag.domain.errors import (
 from dittybag.domain.prompts import Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.template_arguments import describe_found
-from dittybag.web.browser_requests import LONG_FORM_BYTES, Route, WebRequest, WebResponse, redirect, status_of
+from dittybag.web.browser_requests import WebRequest, WebResponse, redirect, status_of
 from dittybag.web.pages.entity_forms import (
     FORM_ERRORS,
     EntityForm,
@@ -329,13 +329,3 @@ async def _render_form(
 def _require_write_access(request: WebRequest) -> None:
     if not request.can_write:
         raise NotAllowed("You can read this project, but not change it")
-
-
-routes: Final = (
-    Route("GET", "/prompts/new", show_new_form),
-    Route("POST", "/prompts", create_prompt, form_bytes=LONG_FORM_BYTES),
-    Route("POST", "/prompts/preview", preview_draft, form_bytes=LONG_FORM_BYTES),
-    Route("GET", "/prompts/{id}/edit", show_edit_form),
-    Route("POST", "/prompts/{id}/edit", save_prompt, form_bytes=LONG_FORM_BYTES),
-    Route("GET", "/prompts/{id}/changed", show_change_warning),
-)

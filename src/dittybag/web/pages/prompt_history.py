@@ -9,7 +9,7 @@ from dittybag.domain.entities import Entity
 from dittybag.domain.errors import ChangeNotFound, ChangePurged, Conflict, PromptNotFound
 from dittybag.domain.prompts import Prompt
 from dittybag.services.prompt_service import PromptAddress
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
+from dittybag.web.browser_requests import WebRequest, WebResponse, redirect
 from dittybag.web.entity_diffs import differences
 from dittybag.web.pages.entity_history import changes_of, latest_change, version_page
 from dittybag.web.template_rendering import render_page
@@ -91,11 +91,3 @@ def _known_state(change: Change, state: Entity | Purged | None) -> Prompt | None
         raise ChangePurged(change.seq, state.by, state.at)
     assert isinstance(state, Prompt | None)
     return state
-
-
-routes: Final = (
-    Route("GET", "/prompts/{id}/history", show_history),
-    Route("GET", "/prompts/{id}/history/{seq}", show_comparison),
-    Route("POST", "/prompts/{id}/history/{seq}/restore", restore_version),
-    Route("POST", "/prompts/{id}/history/{seq}/undo", undo_deletion),
-)

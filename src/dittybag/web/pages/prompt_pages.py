@@ -13,9 +13,8 @@ from dittybag.domain.errors import PromptNotFound
 from dittybag.domain.prompts import Prompt, PromptOrder
 from dittybag.protocol.jsonrpc import encode
 from dittybag.services.prompt_service import PromptAddress
-from dittybag.web.browser_requests import LONG_FORM_BYTES, PER_PAGE, Route, WebRequest, WebResponse, redirect
+from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, redirect
 from dittybag.web.library_checks import matching_prompts
-from dittybag.web.pages import prompt_forms, prompt_history
 from dittybag.web.pages.entity_history import deletion_of, latest_change
 from dittybag.web.pages.prompt_forms import MAX_RENDERED_LENGTH, estimate_tokens
 from dittybag.web.pages.prompt_history import find_prompt
@@ -165,14 +164,3 @@ async def delete_prompt(request: WebRequest) -> WebResponse:
     address = PromptAddress(id=request.parameters["id"])
     prompt, _ = await request.workspace.prompts.delete(request.caller, address)
     return redirect(request.link("/prompts", deleted=prompt.id))
-
-
-routes: Final = (
-    Route("GET", "/prompts", show_prompts),
-    Route("GET", "/prompts/{id}", show_prompt),
-    Route("GET", "/prompts/{id}/result", render_result),
-    Route("POST", "/prompts/{id}/result", render_result, form_bytes=LONG_FORM_BYTES),
-    Route("POST", "/prompts/{id}/delete", delete_prompt),
-    *prompt_forms.routes,
-    *prompt_history.routes,
-)

@@ -23,8 +23,6 @@ from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.services.resource_service import ResourceChange
 from dittybag.web.browser_requests import (
-    LONG_FORM_BYTES,
-    Route,
     WebRequest,
     WebResponse,
     json_response,
@@ -247,17 +245,3 @@ async def restore_version(request: WebRequest) -> WebResponse:
 
 def _uri(form: EntityForm) -> str:
     return form.value("uri") or _DEFAULT_URI + form.value("name")
-
-
-routes: Final = (
-    Route("GET", "/resources/new", show_new_form),
-    Route("POST", "/resources/new", create_resource, form_bytes=LONG_FORM_BYTES),
-    Route("GET", "/resources/edit", show_edit_form),
-    Route("POST", "/resources/edit", save_resource, form_bytes=LONG_FORM_BYTES),
-    Route("GET", "/resources/changed", show_change_warning),
-    Route("POST", "/resources/upload", upload_file, takes_form=False),
-    Route("POST", "/resources/replace", replace_content, takes_form=False),
-    Route("POST", "/resources/delete", delete_resource),
-    Route("POST", "/resources/undo", undo_deletion),
-    Route("POST", "/resources/restore", restore_version),
-)

@@ -20,8 +20,7 @@ from dittybag.protocol import Context, ProtocolError, UnknownResource, uri_templ
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.transports.http.asgi_messages import Header
 from dittybag.services.caller import Caller
-from dittybag.web.browser_requests import PER_PAGE, Route, WebRequest, WebResponse
-from dittybag.web.pages import resource_forms
+from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
 from dittybag.web.pages.entity_history import deletion_of, version_page
 from dittybag.web.resource_previews import (
     SOURCE_LENGTH,
@@ -253,13 +252,3 @@ def _file_name(resource: Resource) -> str:
     """Return the file name: the name of the resource, with an extension if it has none."""
     name = resource.name.lstrip(".") or "document"
     return name if "." in name else name + extension_of(resource.mime_type)
-
-
-routes: Final = (
-    Route("GET", "/resources", show_resources),
-    Route("GET", "/resources/view", show_resource),
-    Route("GET", "/resources/rendered", show_rendered_template),
-    Route("GET", "/resources/raw", raw),
-    Route("GET", "/resources/download", download),
-    *resource_forms.routes,
-)

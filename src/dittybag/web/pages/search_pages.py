@@ -11,7 +11,7 @@ from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.ports import Libraries
 from dittybag.domain.text import fold, one_line, snippet_around
 from dittybag.services.search_service import SEARCH_KINDS, SearchHit
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse
+from dittybag.web.browser_requests import WebRequest, WebResponse
 from dittybag.web.library_checks import matching_prompts
 from dittybag.web.pages.change_display import entity_link
 from dittybag.web.side_by_side import TextSpan
@@ -53,11 +53,8 @@ class SearchResultGroup(Struct, frozen=True):
 async def show_results(request: WebRequest) -> WebResponse:
     """Show the results as a page, or as a fragment for the dropdown."""
     query = request.query.get("q", "").strip()
-    groups = (
-        await _groups(request, query, _DROPDOWN_LIMIT if request.is_fragment else _PAGE_LIMIT)
-        if query
-        else []
-    )
+    limit = _DROPDOWN_LIMIT if request.is_fragment else _PAGE_LIMIT
+    groups = await _groups(request, query, limit) if query else []
     template = "home/search_dropdown.html" if request.is_fragment else "home/search_results.html"
     return render_page(request, template, query=query, groups=groups)
 
@@ -141,6 +138,3 @@ def highlight_matches(text: str, query: str) -> list[TextSpan]:
     if done < len(text):
         spans.append(TextSpan(text[done:]))
     return spans
-
-
-routes: Final = (Route("GET", "/search", show_results),)

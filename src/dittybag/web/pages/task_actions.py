@@ -7,7 +7,7 @@ from typing import Any, Final
 from dittybag.domain.errors import Invalid, Problem, require
 from dittybag.domain.quick_add import task_fields
 from dittybag.domain.tasks import DEFAULT_ENERGY, DEFAULT_PRIORITY, problems
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
+from dittybag.web.browser_requests import WebRequest, WebResponse, redirect
 from dittybag.web.task_display import KEYS, PRIORITY_NAMES, describe_change, describe_due, local_now
 from dittybag.web.template_rendering import render_page
 
@@ -108,14 +108,3 @@ def _return_link(request: WebRequest) -> str:
     tasks, back = request.link("/tasks"), request.form.get("back", "")
     is_task_page = back == tasks or back.startswith(tasks + "?")
     return back if is_task_page and back.isascii() and back.isprintable() else tasks
-
-
-routes: Final = (
-    Route("POST", "/tasks", add),
-    Route("GET", "/tasks/quick-add", preview_quick_add),
-    Route("POST", "/tasks/{id}/done", complete),
-    Route("POST", "/tasks/{id}/reopen", reopen),
-    Route("POST", "/tasks/{id}/move", move),
-    Route("POST", "/tasks/{id}/delete", delete),
-    Route("POST", "/tasks/{id}/undo", undo),
-)

@@ -12,8 +12,6 @@ from dittybag.domain.due_dates import EXAMPLES, NotADate, parse_optional_due_dat
 from dittybag.domain.errors import Invalid, Outdated, Problem, TaskNotFound
 from dittybag.domain.tasks import Task
 from dittybag.web.browser_requests import (
-    LONG_FORM_BYTES,
-    Route,
     WebRequest,
     WebResponse,
     parse_number,
@@ -105,10 +103,3 @@ def _render_form(
         energies=ENERGY_NAMES,
         examples=EXAMPLES,
     )
-
-
-routes: Final = (
-    Route("GET", "/tasks/{id}", show_form),
-    Route("POST", "/tasks/{id}", save_task, form_bytes=LONG_FORM_BYTES),
-    Route("GET", "/tasks/{id}/state", show_change_warning),
-)

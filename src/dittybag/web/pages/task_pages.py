@@ -11,8 +11,7 @@ from dittybag.domain.changes import Change
 from dittybag.domain.errors import NotFound
 from dittybag.domain.tasks import NO_PROJECT, TaskGrouping, TaskListing, TaskOrder, count_tasks
 from dittybag.services.task_service import TaskBoard
-from dittybag.web.browser_requests import PER_PAGE, Route, WebRequest, WebResponse, parse_number
-from dittybag.web.pages import task_actions, task_form
+from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number
 from dittybag.web.task_charts import first_day, task_charts
 from dittybag.web.task_display import (
     DUE_FILTERS,
@@ -43,11 +42,13 @@ async def show_tasks(request: WebRequest) -> WebResponse:
     """Show open or completed tasks as a board, as a list or as charts."""
     view = request.chosen("view", _VIEWS, "board")
     build = {"board": _board_values, "list": _list_values, "stats": _stats_values}[view]
+    filters = read_filters(request)
     values: dict[str, Any] = {
         "view": view,
         "by": request.chosen("by", KEYS, KEYS[0]),
         "completed": _is_done(request),
-        "filters": read_filters(request),
+        "filters": filters,
+        "is_filtered": any(filters.values()),
         "sort": _sort_order(request),
         "address": request.with_query(notice=None),
         "tab": lambda **changes: request.with_query(notice=None, page=None, first=None, **changes),
@@ -161,11 +162,3 @@ async def suggest_projects(request: WebRequest) -> WebResponse:
     counts = count_tasks(await request.workspace.tasks.groups(request.caller)).by_project
     names = [count.key for count in counts if count.key][:_MAX_SUGGESTED]
     return render_page(request, "tasks/project_options.html", names=names)
-
-
-routes: Final = (
-    Route("GET", "/tasks", show_tasks),
-    Route("GET", "/tasks/projects", suggest_projects),
-    *task_actions.routes,
-    *task_form.routes,
-)
