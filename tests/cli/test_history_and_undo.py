@@ -64,6 +64,23 @@ def test_history_of_an_entity_by_any_of_its_names(home: Path, name: str) -> None
     assert [row[0] for row in changes(home, name)] == [3, 2]
 
 
+def test_history_of_an_entity_by_its_id_applies_every_filter_before_the_limit(home: Path) -> None:
+    (row,) = data(dittybag(home, "history", "--actor", "bob", "--json"))["changes"]
+    for title in ("Two", "Three"):
+        as_actor(home, "ann", "prompt", "update", "review", "--title", title)
+    history = ("history", row["id"], "--limit", "2", "--json")
+    for more, expected in (
+        (("--actor", "bob"), [3]),
+        (("--actor", "ann"), [6, 5]),
+        (("--actor", "ann", "--before", "5"), [2]),
+        (("--actor", "bob", "--kind", "prompt", "--since", "1h", "--project", "default"), [3]),
+        (("--actor", "bob", "--kind", "task"), []),
+        (("--since", "2999-01-01"), []),
+    ):
+        found = data(dittybag(home, *history, *more))["changes"]
+        assert [change["change"] for change in found] == expected, more
+
+
 def test_history_of_a_deleted_entity_by_its_id_or_title(home: Path) -> None:
     prompt_id = data(dittybag(home, "prompt", "show", "review", "--json"))["id"]
     dittybag(home, "prompt", "delete", "review")

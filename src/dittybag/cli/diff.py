@@ -86,19 +86,14 @@ def command(change: int, other: int | None, options: WorkspaceOptions, *, as_jso
     async def work(
         session: WorkspaceSession,
     ) -> tuple[Change, Change | None, _EntityState, _EntityState, dict[int, str]]:
-        history = session.workspace.history
-        first = await history.get(change)
-        last = None if other is None else await history.get(other)
-        before = first.before if last is None else first.after
-        after = (first if last is None else last).after
-        for shown, state in ((first, before), (last or first, after)):
+        found = await session.workspace.history.compare(session.caller, change, other)
+        for shown, state in ((found.first, found.before), (found.last or found.first, found.after)):
             if isinstance(state, Purged):
                 raise ChangePurged(shown.seq, state.by, state.at)
-        assert not isinstance(before, Purged)
-        assert not isinstance(after, Purged)
-        contents = await history.contents(before, after)
-        states = _EntityState(before, contents[0]), _EntityState(after, contents[1])
-        return first, last, *states, await project_names(session)
+        assert not isinstance(found.before, Purged)
+        assert not isinstance(found.after, Purged)
+        states = _EntityState(found.before, found.old), _EntityState(found.after, found.new)
+        return found.first, found.last, *states, await project_names(session)
 
     first, last, before, after, projects = options.run(work)
     if last is not None and (first.kind, first.entity) != (last.kind, last.entity):

@@ -41,7 +41,8 @@ def command(what: str, options: WorkspaceOptions, *, force: bool, as_json: bool)
 
     async def work(session: WorkspaceSession) -> tuple[Change, dict[int, str]]:
         history = session.workspace.history
-        change = await history.restore_in_any_project(int(what), actor=session.caller.actor)
+        change = (await history.compare(session.caller, int(what))).first
+        await history.restore(session.caller, change.seq)
         return change, await project_names(session)
 
     change, projects = options.run(work)

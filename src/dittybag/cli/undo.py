@@ -16,38 +16,26 @@ from dittybag.cli.output import clip_line, json_option, print_json
 from dittybag.cli.param_types import PastTime
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.domain.changes import Change, require_content
+from dittybag.domain.changes import undo_effects
 from dittybag.domain.display import format_count
+from dittybag.services.history_service import UndoPlan, UndoSelection
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession
 
 #: At most this many lines of a plan are printed; `--json` has all of them.
 _MAX_LINES = 20
-#: At most this many changes are undone by one command.
-_MAX_CHANGES = 100_000
 
 
 class _Plan(Struct, frozen=True):
-    """The changes to undo, newest first, and later changes to the same entities."""
+    """What an undo would do, and the names of projects."""
 
-    changes: list[Change]
-    later: list[Change]
+    undo: UndoPlan
     projects: dict[int, str]
 
     def rows(self) -> list[dict[str, Any]]:
-        return [{**change_data(change, self.projects), "effect": effect} for change, effect in self.effects()]
-
-    def effects(self) -> list[tuple[Change, str]]:
-        """Return the first change of each entity, and the effect of the undo on the entity."""
-        first = {(change.kind, change.entity): change for change in self.changes}
-        return [(change, _effect(change)) for change in first.values()]
-
-
-def _effect(change: Change) -> str:
-    if change.before is None:
-        return "delete"
-    return "restore" if change.after is None else "revert"
+        effects = undo_effects(self.undo.changes)
+        return [{**change_data(change, self.projects), "effect": effect} for change, effect in effects]
 
 
 @click.command("undo", StrictCommand)
@@ -94,62 +82,44 @@ def command(
     if actor is not None and since is None:
         raise click.UsageError("--actor requires --since.")
 
-    async def make_plan(session: WorkspaceSession) -> _Plan:
-        history = session.workspace.history
+    async def select(session: WorkspaceSession) -> UndoSelection:
         project_id = None if project is None else (await session.workspace.projects.find(project)).id
         if change is not None:
-            found = [await history.get(change)]
-        elif since is not None:
-            found = await history.page_all(project_id, actor=actor, since=since, limit=_MAX_CHANGES)
-        else:
-            found = await _last_changes(session, project_id, last or 1)
-        # Change 1 created the workspace itself.
-        together = await history.batches_of(change for change in found if change.seq > 1)
-        require_content(together)
-        return _Plan(together, await history.later_changes(together), await project_names(session))
+            return UndoSelection(seq=change)
+        number = (last or 1) if since is None else None
+        return UndoSelection(project=project_id, last=number, actor=actor, since=since)
+
+    async def make_plan(session: WorkspaceSession) -> _Plan:
+        plan = await session.workspace.history.plan_undo(session.caller, await select(session))
+        return _Plan(plan, await project_names(session))
+
+    async def undo(session: WorkspaceSession) -> None:
+        await session.workspace.history.undo(session.caller, await select(session), seen=plan.undo.seen)
 
     plan = options.run(make_plan)
-    if not plan.changes:
+    # Change 1 created the workspace itself.
+    if not plan.undo.changes or change == 1:
         report("Nothing to undo", code="NOTHING_TO_UNDO")
         return ExitStatus.NOT_FOUND
     if not as_json:
         _print_plan(plan)
     if dry_run:
         return _print_result(plan, undone=False, as_json=as_json)
-    if plan.later and not force:
+    if plan.undo.later and not force:
         report(
-            f"{format_count(len(plan.later), 'later change')} to the same items would be overwritten",
+            f"{format_count(len(plan.undo.later), 'later change')} to the same items would be overwritten",
             "use --force to undo anyway; that can be undone too",
             code="LATER_CHANGES",
         )
         return ExitStatus.CONFLICT
     if not yes and not _confirm(as_json=as_json):
         return ExitStatus.REFUSED
-    options.run(
-        lambda session: session.workspace.history.undo_all(
-            plan.changes, actor=session.caller.actor, overwriting=plan.later
-        )
-    )
+    options.run(undo)
     return _print_result(plan, undone=True, as_json=as_json)
 
 
-async def _last_changes(session: WorkspaceSession, project: int | None, count: int) -> list[Change]:
-    """Return the newest change of each of the last `count` batches."""
-    found: dict[int, Change] = {}
-    before: int | None = None
-    while len(found) < count:
-        page = await session.workspace.history.page_all(project, before=before, limit=1000)
-        if not page:
-            break
-        for change in page:
-            if len(found) < count:
-                found.setdefault(change.batch, change)
-        before = page[-1].seq
-    return list(found.values())
-
-
 def _print_plan(plan: _Plan) -> None:
-    effects = plan.effects()
+    effects = undo_effects(plan.undo.changes)
     for change, effect in effects[:_MAX_LINES]:
         name = clip_line(change.label, 60)
         click.echo(
@@ -158,7 +128,7 @@ def _print_plan(plan: _Plan) -> None:
         )
     if len(effects) > _MAX_LINES:
         click.echo(f"and {format_count(len(effects) - _MAX_LINES, 'more item')}")
-    for change in plan.later[:_MAX_LINES]:
+    for change in plan.undo.later[:_MAX_LINES]:
         click.secho(
             f"overwrites change {change.seq}: {change.action} {change.kind} by {clip_line(change.actor, 40)}",
             fg="yellow",
@@ -176,8 +146,8 @@ def _confirm(*, as_json: bool) -> bool:
 
 def _print_result(plan: _Plan, *, undone: bool, as_json: bool) -> int:
     if as_json:
-        later: Sequence[Any] = [change_data(change, plan.projects) for change in plan.later]
+        later: Sequence[Any] = [change_data(change, plan.projects) for change in plan.undo.later]
         print_json({"undone": undone, "entities": plan.rows(), "overwrites": later})
     elif undone:
-        click.echo(f"Undid {format_count(len(plan.changes), 'change')}. To redo, run: dittybag undo")
+        click.echo(f"Undid {format_count(plan.undo.total, 'change')}. To redo, run: dittybag undo")
     return ExitStatus.OK

@@ -23,11 +23,13 @@ from dittybag.domain import prompts
 from dittybag.domain.changes import Change
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.prompts import Argument
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import NO_PROJECT
 from dittybag.domain.times import iso
 from dittybag.protocol import ToolResult
 from dittybag.protocol.argument_schemas import find_violations
 from dittybag.protocol.types import JsonObject
+from dittybag.services.history_service import UndoSelection
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.search_service import SEARCH_KINDS
 from dittybag.services.workspace import WorkspaceSession
@@ -177,13 +179,14 @@ async def search(session: WorkspaceSession, arguments: SearchEverything) -> Tool
 
 
 async def list_changes(session: WorkspaceSession, arguments: ListChanges) -> ToolResult:
-    filters = given_arguments(arguments, "limit", "id")
-    found = await session.workspace.history.page(
-        session.caller,
-        **filters,
+    query = ChangeQuery(
+        project=session.caller.project,
+        kind=None if arguments.kind is UNSET else arguments.kind,
         entity=None if arguments.id is UNSET else arguments.id,
+        before=None if arguments.before is UNSET else arguments.before,
         limit=arguments.limit,
     )
+    found = await session.workspace.history.page(session.caller, query)
     return json_result({"changes": [_change(change) for change in found]})
 
 
@@ -200,8 +203,9 @@ def _change(change: Change) -> JsonObject:
 
 
 async def undo_change(session: WorkspaceSession, arguments: UndoChange) -> ToolResult:
-    undone = await session.workspace.history.undo(session.caller, arguments.change)
-    return json_result({"undone": [_change(change) for change in undone]})
+    selection = UndoSelection(seq=arguments.change, project=session.caller.project)
+    result = await session.workspace.history.undo(session.caller, selection)
+    return json_result({"undone": [_change(change) for change in result.changes]})
 
 
 def _prompt_problems(id: str = "", arguments: Any = None, **parts: Any) -> Iterable[Problem]:

@@ -5,13 +5,15 @@ Storage, export files, JSON output, diffs, forms, undo and import are derived fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 
 from dittybag.domain import prompts, resources, tasks
+from dittybag.domain.errors import Conflict, NameTaken, TitleTaken, UriTaken
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.projects import NAME_LENGTH as PROJECT_NAME_LENGTH
 from dittybag.domain.projects import Project
@@ -62,8 +64,9 @@ class EntityType(Struct, frozen=True, kw_only=True):
     edited: tuple[Field, ...]
     #: Fields whose values follow from edited fields.
     derived: tuple[str, ...] = ()
-    #: Fields whose values are unique within the project. For projects, within the workspace.
-    unique: tuple[str, ...] = ()
+    #: Fields whose values are unique within the project or, for projects, within the workspace. Each has the
+    #: error for a value that is taken and the name of the project.
+    unique: Mapping[str, Callable[[str, Any], Conflict]] = {}
     #: Fields that are not shown: they locate the entity.
     hidden: frozenset[str] = frozenset()
 
@@ -95,7 +98,7 @@ _PROJECT: Final = EntityType(
     table="projects",
     key="id",
     edited=(Field("name", "Name", max_length=PROJECT_NAME_LENGTH),),
-    unique=("name",),
+    unique={"name": partial(NameTaken, "project")},
 )
 _PROMPT: Final = EntityType(
     kind="prompt",
@@ -110,7 +113,7 @@ _PROMPT: Final = EntityType(
         Field("content", "Content", "text"),
         Field("arguments", "Arguments", "json"),
     ),
-    unique=("name", "title"),
+    unique={"name": partial(NameTaken, "prompt"), "title": TitleTaken},
     hidden=frozenset(("number", "project")),
 )
 _RESOURCE: Final = EntityType(
@@ -127,7 +130,7 @@ _RESOURCE: Final = EntityType(
         Field("sha256", "Content", "content"),
     ),
     derived=("size",),
-    unique=("name", "uri"),
+    unique={"name": partial(NameTaken, "resource"), "uri": UriTaken},
     hidden=frozenset(("number", "project")),
 )
 _TASK: Final = EntityType(

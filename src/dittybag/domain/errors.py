@@ -25,6 +25,7 @@ DittybagError
 │   ├── SeveralConflicts     conflicts
 │   ├── Outdated             kind, name: someone else changed it first
 │   ├── ChangedMeanwhile     a change to undo was followed by another
+│   ├── TooManyChanges       count, maximum: more than can be undone together
 │   ├── AmbiguousReference   reference, candidates
 │   ├── CurrentVersion       seq: only older versions can be purged
 │   ├── KeyReused            key: it was used for another request
@@ -340,6 +341,20 @@ class ChangedMeanwhile(Conflict):
 
     def __init__(self) -> None:
         super().__init__("Some of it was changed again in the meantime; review it and try again")
+
+
+class TooManyChanges(Conflict):
+    """There are more changes to undo than can be undone together."""
+
+    code = "TOO_MANY_CHANGES"
+
+    def __init__(self, count: int, maximum: int) -> None:
+        self.count = count
+        self.maximum = maximum
+        super().__init__(
+            f"{count:,} changes would be undone, but at most {maximum:,} can be undone together;"
+            " select those since a later time, of one actor or of one project, or restore a backup"
+        )
 
 
 class AmbiguousReference(Conflict):

@@ -66,25 +66,14 @@ class PromptListing(Struct, frozen=True):
     arguments: tuple[Argument, ...]
 
 
-class PromptSummary(Struct, frozen=True):
-    """The fields of a prompt for lists in tools and the command line."""
-
-    id: str
-    name: str
-    title: str
-    snippet: str
-    tags: tuple[str, ...]
-    created_at: int
-    updated_at: int
-
-
-class PromptEntry(Struct, frozen=True, kw_only=True):
-    """The fields of a prompt for the filterable list of the web UI."""
+class PromptSummary(Struct, frozen=True, kw_only=True):
+    """The fields of a prompt for lists."""
 
     id: str
     name: str
     title: str
     description: str | None
+    #: The text around a match, or the start of the content.
     snippet: str
     tags: tuple[str, ...]
     argument_count: int

@@ -35,9 +35,10 @@ def differences(
     ]
 
 
-def change_differences(change: Change, contents: Contents = (None, None)) -> list[Difference]:
-    """Return the diffs of a change; none if its content was purged."""
-    before, after = change.before, change.after
+def known_differences(
+    before: Entity | Purged | None, after: Entity | Purged | None, contents: Contents
+) -> list[Difference]:
+    """Return the diffs of the fields that differ; none if a state was purged."""
     if isinstance(before, Purged) or isinstance(after, Purged):
         return []
     return differences(before, after, contents)

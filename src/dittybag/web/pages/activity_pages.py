@@ -4,55 +4,63 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from dittybag.domain.changes import Purged, undo_effects
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import ChangedMeanwhile, ChangePurged
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.text import one_line
-from dittybag.services.history_service import ChangeFilter, ChangePage, UndoPlan
+from dittybag.services.history_service import ChangePage, UndoPlan, UndoSelection
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number, redirect
-from dittybag.web.entity_diffs import change_differences
+from dittybag.web.entity_diffs import known_differences
 from dittybag.web.pages.change_display import format_row, group_changes
 from dittybag.web.template_rendering import render_page
 
 #: Maximum number of groups on an open page that receives new changes.
 _MAX_SHOWN: Final = 200
+#: Maximum number of changes of a batch in an undo plan.
+_MAX_PLANNED: Final = 200
 #: Maximum number of entities listed before an undo.
 _MAX_NAMED: Final = 20
 _TEXT_LENGTH: Final = 200
 
 
-def _read_filter(request: WebRequest) -> ChangeFilter:
-    """Read the filter from the query string."""
+def _read_query(request: WebRequest) -> ChangeQuery:
+    """Read the filters from the query string."""
     query = request.query
-    return ChangeFilter(
+    sees_all = query.get("where") == "all" and request.caller.principal is None
+    return ChangeQuery(
+        project=None if sees_all else request.caller.project,
         kind=request.chosen("kind", ENTITY_TYPES, None),
         actor=query.get("actor") or None,
         text=one_line(query.get("text", ""), _TEXT_LENGTH) or None,
-        all_projects=query.get("where") == "all" and request.caller.principal is None,
+        limit=PER_PAGE,
     )
 
 
 async def show_feed(request: WebRequest) -> WebResponse:
     """Show the feed."""
-    change_filter = _read_filter(request)
+    query = _read_query(request)
     before = request.int_parameter("before") or None
     after = parse_number(request.query.get("after", "")) if before is None else None
     history = request.workspace.history
-    page = await history.browse(request.caller, change_filter, before=before, after=after, limit=PER_PAGE)
+    position = replace(query, before=before, after=after or 0, oldest_first=after is not None)
+    page = await history.browse(request.caller, position)
     if after is not None and page.newer is None and len(page.changes) < PER_PAGE:
         # Less than a page is newer, so show the newest page.
-        page = await history.browse(request.caller, change_filter, limit=PER_PAGE)
-    actors = await history.actors(request.caller, change_filter)
-    if change_filter.actor is not None and change_filter.actor not in actors:
-        actors.append(change_filter.actor)
+        page = await history.browse(request.caller, query)
+    actors = await history.actors(request.caller, query)
+    if query.actor is not None and query.actor not in actors:
+        actors.append(query.actor)
     undone = request.int_parameter("undone")
     return render_page(
         request,
         "activity/activity_list.html",
         groups=group_changes(request, page),
         page=page,
-        filters=change_filter,
-        is_filtered=change_filter != ChangeFilter(all_projects=change_filter.all_projects),
+        filters=query,
+        is_filtered=query != ChangeQuery(project=query.project, limit=PER_PAGE),
         actors=[(actor, actor) for actor in actors],
         kinds=[(kind, f"{kind.capitalize()}s") for kind in ENTITY_TYPES],
         is_newest=page.newer is None,
@@ -78,13 +86,14 @@ def _newest_seq(page: ChangePage, default: int) -> int:
 
 async def show_new_changes(request: WebRequest) -> WebResponse:
     """Return the changes that are newer than the open feed, as a fragment."""
-    change_filter = _read_filter(request)
+    query = _read_query(request)
     seen = request.int_parameter("seen")
-    page = await request.workspace.history.browse(request.caller, change_filter, after=seen, limit=PER_PAGE)
+    history = request.workspace.history
+    page = await history.browse(request.caller, replace(query, after=seen, oldest_first=True))
     shown = request.int_parameter("shown") + len(page.changes)
     replaces_feed = (page.newer is not None and not page.is_truncated) or shown > _MAX_SHOWN
     if replaces_feed:
-        page = await request.workspace.history.browse(request.caller, change_filter, limit=PER_PAGE)
+        page = await history.browse(request.caller, query)
         shown = len(page.changes)
     return render_page(
         request,
@@ -103,14 +112,14 @@ async def show_new_changes(request: WebRequest) -> WebResponse:
 async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
     """Show one change: its diff and the effects of an undo."""
     seq = request.number_in_path("seq")
-    history = request.workspace.history
-    change, old, new = await history.get_with_contents(request.caller, seq)
-    parts = change_differences(change, (old, new))
+    found = await request.workspace.history.compare(request.caller, seq)
+    change = found.first
+    parts = known_differences(found.before, found.after, (found.old, found.new))
     row = format_row(request, change)
     if request.is_fragment and request.method == "GET":
         return render_page(request, "activity/change_diff.html", parts=parts, row=row, purged=change.purged)
     undoing = await _plan_undo(request, seq)
-    effects = [] if undoing is None else undo_effects(undoing.batch)
+    effects = [] if undoing is None else undo_effects(undoing.changes)
     later = [] if undoing is None else undoing.later
     return render_page(
         request,
@@ -123,7 +132,7 @@ async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
         entity=change.entity,
         undoing=undoing,
         effects=[(format_row(request, item), verb) for item, verb in effects[:_MAX_NAMED]],
-        more=0 if undoing is None else len(effects) - _MAX_NAMED + undoing.total - len(undoing.batch),
+        more=0 if undoing is None else len(effects) - _MAX_NAMED + undoing.total - len(undoing.changes),
         later=[format_row(request, item) for item in later[:_MAX_NAMED]],
         more_later=len(later) - _MAX_NAMED,
         problem=problem,
@@ -135,7 +144,9 @@ async def _plan_undo(request: WebRequest, seq: int) -> UndoPlan | None:
     if not request.can_write:
         return None
     try:
-        return await request.workspace.history.plan_undo(request.caller, seq)
+        return await request.workspace.history.plan_undo(
+            request.caller, UndoSelection(seq=seq), limit=_MAX_PLANNED
+        )
     except ChangePurged:
         return None
 
@@ -145,7 +156,7 @@ async def undo_change(request: WebRequest) -> WebResponse:
     seq = request.number_in_path("seq")
     seen = request.number_in_form("seen")
     try:
-        result = await request.workspace.history.undo_in_any_project(request.caller, seq, seen=seen)
+        result = await request.workspace.history.undo(request.caller, UndoSelection(seq=seq), seen=seen)
     except ChangedMeanwhile:
         return await show_change(
             request,

@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from dittybag.domain.changes import Change, Purged
 from dittybag.domain.entities import Kind
+from dittybag.domain.queries import ChangeQuery
+from dittybag.services.history_service import UndoSelection
 from dittybag.web.browser_requests import WebRequest
 from dittybag.web.entity_diffs import changed_labels
 
@@ -17,9 +19,10 @@ async def changes_of(
     if kind == "task":
         # Users see their tasks without access to the project.
         return [await request.workspace.tasks.latest_change(request.caller, int(id))]
-    return await request.workspace.history.page(
-        request.caller, kind=kind, entity=id.lower(), limit=limit, before=before
+    query = ChangeQuery(
+        project=request.caller.project, kind=kind, entity=id.lower(), limit=limit, before=before
     )
+    return await request.workspace.history.page(request.caller, query)
 
 
 async def latest_change(request: WebRequest, kind: Kind, id: str) -> Change | None:
@@ -31,6 +34,12 @@ async def deletion_of(request: WebRequest, kind: Kind, id: str) -> Change | None
     """Return the change that deleted an entity, to offer undo; None if it exists or was purged."""
     latest = await latest_change(request, kind, id) if id else None
     return latest if latest is not None and latest.after is None and latest.purged is None else None
+
+
+async def undo_deletion(request: WebRequest, deletion: Change) -> None:
+    """Undo the deletion of an entity of this project, and the rest of its batch."""
+    selection = UndoSelection(seq=deletion.seq, project=request.caller.project)
+    await request.workspace.history.undo(request.caller, selection)
 
 
 class Version(Struct, frozen=True):

@@ -11,6 +11,7 @@ from dittybag.domain.prompts import Prompt
 from dittybag.services.prompt_service import PromptAddress
 from dittybag.web.browser_requests import WebRequest, WebResponse, redirect
 from dittybag.web.entity_diffs import differences
+from dittybag.web.pages import entity_history
 from dittybag.web.pages.entity_history import changes_of, latest_change, version_page
 from dittybag.web.template_rendering import render_page
 
@@ -60,7 +61,7 @@ async def show_comparison(request: WebRequest) -> WebResponse:
 async def restore_version(request: WebRequest) -> WebResponse:
     """Restore the version of a prompt after a change."""
     change = await _find_change(request)
-    await request.workspace.history.restore(request.caller, change.seq)
+    await request.workspace.history.restore(request.caller, change.seq, project=request.caller.project)
     number = change.after.version if change.after is not None else ""
     return redirect(request.link(f"/prompts/{change.entity}"), f"Restored version {number} as a new version")
 
@@ -72,7 +73,7 @@ async def undo_deletion(request: WebRequest) -> WebResponse:
         raise Conflict(
             "Only a deletion can be undone here; restore an older version from the history instead"
         )
-    await request.workspace.history.undo(request.caller, change.seq)
+    await entity_history.undo_deletion(request, change)
     return redirect(request.link(f"/prompts/{change.entity}"), "Prompt restored")
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from dittybag.contracts.stored_prompts import prompt_result
 from dittybag.domain.errors import PromptNotFound
 from dittybag.domain.prompts import Prompt, PromptOrder
+from dittybag.domain.queries import PromptQuery
 from dittybag.protocol.jsonrpc import encode
 from dittybag.services.prompt_service import PromptAddress
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, redirect
@@ -23,6 +24,8 @@ from dittybag.web.template_rendering import render_page
 
 #: Maximum number of suggested tags.
 _MAX_TAGS: Final = 20
+#: Maximum number of matches of a filter; callers that need more must narrow it.
+_MAX_MATCHES: Final = 1000
 #: Maximum number of library prompts searched.
 _MAX_LIBRARY_PROMPTS: Final = 10_000
 #: Longer messages are cut.
@@ -39,8 +42,17 @@ async def show_prompts(request: WebRequest) -> WebResponse:
     query = request.query.get("q", "")
     tags = _selected_tags(request)
     order: PromptOrder = request.chosen("order", get_args(PromptOrder), "updated")
-    found = await request.workspace.prompts.filter(
-        request.caller, query=query, tags=tags, order=order, limit=PER_PAGE, offset=request.offset
+    found = await request.workspace.prompts.page(
+        request.caller,
+        PromptQuery(
+            project=request.caller.project,
+            text=query,
+            all_tags=tuple(tags),
+            order=order,
+            limit=PER_PAGE,
+            offset=request.offset,
+            max_matches=_MAX_MATCHES,
+        ),
     )
     in_use = await request.context.tags.find(request.caller)
     return render_page(

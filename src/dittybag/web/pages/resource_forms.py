@@ -29,6 +29,7 @@ from dittybag.web.browser_requests import (
     redirect,
     status_of,
 )
+from dittybag.web.pages import entity_history
 from dittybag.web.pages.entity_forms import (
     FORM_ERRORS,
     EntityForm,
@@ -230,13 +231,15 @@ async def undo_deletion(request: WebRequest) -> WebResponse:
     resource = change.state
     assert isinstance(resource, Resource)
     if change.after is None:
-        await request.workspace.history.undo(request.caller, change.seq)
+        await entity_history.undo_deletion(request, change)
     return redirect(request.link("/resources/view", uri=resource.uri), f"Restored {resource.name}")
 
 
 async def restore_version(request: WebRequest) -> WebResponse:
     """Restore the version of a resource after a change."""
-    restored = await request.workspace.history.restore(request.caller, request.number_in_form("seq"))
+    restored = await request.workspace.history.restore(
+        request.caller, request.number_in_form("seq"), project=request.caller.project
+    )
     if not isinstance(restored, Resource):
         return redirect(request.link("/resources"), "Version restored")
     link = request.link("/resources/view", uri=restored.uri, tab="history")

@@ -14,7 +14,7 @@ from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.changes import Change
 from dittybag.domain.errors import DittybagError, ResourceNotFound
 from dittybag.domain.mime_types import extension_of
-from dittybag.domain.ports import ResourceOrder
+from dittybag.domain.queries import ResourceOrder, ResourceQuery
 from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.protocol import Context, ProtocolError, UnknownResource, uri_templates
 from dittybag.protocol.jsonrpc import encode
@@ -53,11 +53,14 @@ async def show_resources(request: WebRequest) -> WebResponse:
     order: ResourceOrder = request.chosen("sort", get_args(ResourceOrder), "updated")
     found = await request.workspace.resources.page(
         request.caller,
-        text=text.replace("\0", ""),
-        mime_type=kind,
-        order=order,
-        limit=PER_PAGE,
-        offset=request.offset,
+        ResourceQuery(
+            project=request.caller.project,
+            text=text.replace("\0", ""),
+            mime_type=kind,
+            order=order,
+            limit=PER_PAGE,
+            offset=request.offset,
+        ),
     )
     deleted = "" if request.is_fragment else request.query.get("deleted", "")
     return render_page(
