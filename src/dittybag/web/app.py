@@ -65,7 +65,6 @@ class WebApp:
         self._router = _Router([*ROUTES, Route("GET", "/live", self._event_streams.stream)])
 
     def close(self) -> None:
-        """End all open event streams."""
         self._event_streams.close()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:

@@ -113,7 +113,6 @@ class WebRequest:
         return self._caller
 
     def set_project(self, project: Project, caller: Caller) -> None:
-        """Set the project of this page and the caller."""
         self._project, self._caller = project, caller
 
     @property
@@ -209,12 +208,10 @@ def parse_number(text: str) -> int | None:
 
 
 def status_of(error: DittybagError) -> int:
-    """Return the HTTP status of an error."""
     return next((status for kind, status in _STATUS_CODES if isinstance(error, kind)), 400)
 
 
 def project_link(project: str, path: str, /, **query: object) -> str:
-    """Return the URL of a page of a project."""
     return f"/p/{quote(project, safe='')}{path if path != '/' else ''}{_encode_query(query)}"
 
 

@@ -17,6 +17,9 @@ _log = logging.getLogger("dittybag")
 _WAIT_SECONDS: Final = 0.05
 #: Larger collections are not checked here, because that would delay other requests.
 _MAX_CHECKED_PROMPTS: Final = 2000
+#: Maximum number of prompts in a search, which reads so many at a time.
+_MAX_SEARCHED: Final = 20_000
+_PAGE_SIZE: Final = 1000
 
 
 class LibraryChecks:
@@ -61,3 +64,16 @@ def matching_prompts(prompts: Iterable[LibraryPrompt], text: str) -> list[Librar
         for prompt in prompts
         if any(needle in fold(part or "") for part in (prompt.name, prompt.title, prompt.description))
     ]
+
+
+async def search_prompts(libraries: Libraries, text: str, limit: int) -> list[LibraryPrompt]:
+    """Return the first matching prompts of all libraries."""
+    matching: list[LibraryPrompt] = []
+    searched, after = 0, ""
+    while searched < _MAX_SEARCHED and len(matching) < limit:
+        prompts = await libraries.page(after, _PAGE_SIZE)
+        matching += matching_prompts(prompts, text)
+        if len(prompts) < _PAGE_SIZE:
+            break
+        searched, after = searched + len(prompts), prompts[-1].name
+    return matching[:limit]

@@ -100,7 +100,6 @@ class ResourcePreview(Struct, frozen=True, kw_only=True):
 
 
 async def preview_of(resource: Resource, content: bytes) -> ResourcePreview:
-    """Return the preview of a resource."""
     if not resource.is_text:
         return ResourcePreview(kind="binary" if image_type(content) is None else "image")
     return await text_preview(resource.mime_type, resource.name, content.decode("utf-8", "replace"))

@@ -27,7 +27,6 @@ _TEXT_LENGTH: Final = 200
 
 
 def _read_query(request: WebRequest) -> ChangeQuery:
-    """Read the filters from the query string."""
     query = request.query
     sees_all = query.get("where") == "all" and request.caller.principal is None
     return ChangeQuery(
@@ -40,7 +39,6 @@ def _read_query(request: WebRequest) -> ChangeQuery:
 
 
 async def show_feed(request: WebRequest) -> WebResponse:
-    """Show the feed."""
     query = _read_query(request)
     before = request.int_parameter("before") or None
     after = parse_number(request.query.get("after", "")) if before is None else None
@@ -80,7 +78,6 @@ def _feed_link(request: WebRequest, **position: int) -> str:
 
 
 def _newest_seq(page: ChangePage, default: int) -> int:
-    """Return the seq of the newest change on a page."""
     return page.newer or (page.changes[0].seq if page.changes else default)
 
 

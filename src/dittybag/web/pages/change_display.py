@@ -49,7 +49,6 @@ class ChangeGroup(Struct, frozen=True):
 
 
 def format_rows(request: WebRequest, page: ChangePage) -> list[ChangeRow]:
-    """Return the changes of a page as rows."""
     return [format_row(request, change, page.addresses) for change in page.changes]
 
 
@@ -84,7 +83,6 @@ def format_row(
 
 
 def entity_link(project: str, kind: Kind, address: str) -> str:
-    """Return the URL of the page of an entity."""
     if kind == "project":
         return project_link(address, "/")
     if kind == "resource":

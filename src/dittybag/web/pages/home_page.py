@@ -7,9 +7,9 @@ from typing import Final
 
 from dittybag.domain.queries import ChangeQuery
 from dittybag.services.history_service import ChangePage
-from dittybag.services.project_overview import DailyUsage, DayUsage
-from dittybag.web import charts
+from dittybag.services.project_overview import DayUsage
 from dittybag.web.browser_requests import WebRequest, WebResponse, project_link
+from dittybag.web.charts import column_chart
 from dittybag.web.pages.change_display import ChangeRow, format_rows
 from dittybag.web.template_rendering import render_page
 
@@ -21,7 +21,6 @@ _SEARCHED_CHANGES: Final = 60
 
 
 async def show(request: WebRequest) -> WebResponse:
-    """Show the Home page."""
     principal = request.caller.principal
     if principal is not None and not principal.sees_project:
         return await _show_no_access(request)
@@ -47,7 +46,7 @@ async def show(request: WebRequest) -> WebResponse:
         days=[(_format_day(day), day) for day in usage.days],
         people=sum(day.people for day in usage.days),
         agents=sum(day.agents for day in usage.days),
-        chart=_chart(usage),
+        chart=column_chart([(_tooltip(day), (day.people, day.agents)) for day in usage.days]),
     )
 
 
@@ -65,10 +64,6 @@ def _recently_edited(rows: list[ChangeRow], page: ChangePage) -> list[ChangeRow]
         if row.link and change.kind != "project":
             newest.setdefault((change.kind, change.entity), row)
     return list(newest.values())[:_MAX_EDITED]
-
-
-def _chart(usage: DailyUsage) -> charts.Chart:
-    return charts.column_chart([(_tooltip(day), (day.people, day.agents)) for day in usage.days])
 
 
 def _format_day(day: DayUsage) -> str:

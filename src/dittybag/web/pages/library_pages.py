@@ -26,22 +26,24 @@ class LibraryHealth(Struct, frozen=True):
     """The report of a library, with its problems sorted and counted."""
 
     report: LibraryReport
-    problems: list[FileProblem]
-    errors: int
-    warnings: int
 
-    @classmethod
-    def of(cls, report: LibraryReport) -> LibraryHealth:
-        # Errors first.
-        ordered = sorted(report.problems, key=lambda problem: problem.level != "error")
-        errors = sum(problem.level == "error" for problem in ordered)
-        return cls(report, ordered, errors, len(ordered) - errors)
+    @property
+    def problems(self) -> list[FileProblem]:
+        """Errors first."""
+        return sorted(self.report.problems, key=lambda problem: problem.level != "error")
+
+    @property
+    def errors(self) -> int:
+        return sum(problem.level == "error" for problem in self.report.problems)
+
+    @property
+    def warnings(self) -> int:
+        return len(self.report.problems) - self.errors
 
 
 async def show_libraries(request: WebRequest) -> WebResponse:
-    """Show all libraries."""
     reports, is_checked = await request.context.library_checks.reports()
-    healths = [LibraryHealth.of(report) for report in reports]
+    healths = [LibraryHealth(report) for report in reports]
     return render_page(
         request,
         "libraries/library_list.html",
@@ -57,7 +59,6 @@ async def show_libraries(request: WebRequest) -> WebResponse:
 
 
 async def show_library(request: WebRequest) -> WebResponse:
-    """Show one library: its prompts and its problems."""
     name = request.query.get("name", "")
     reports, is_checked = await request.context.library_checks.reports()
     report = next((item for item in reports if item.name == name and name), None)
@@ -69,7 +70,7 @@ async def show_library(request: WebRequest) -> WebResponse:
     return render_page(
         request,
         "libraries/library_view.html",
-        health=LibraryHealth.of(report),
+        health=LibraryHealth(report),
         prompts=matching[request.offset : request.offset + PER_PAGE],
         text=text,
         pages=request.pages(len(matching)),
@@ -97,13 +98,11 @@ class _FileLocations:
         self._origins = origins
 
     def origin(self, report: LibraryReport) -> str:
-        """Return the origin of a library."""
         kind, location = self._origins.get(report.name, ("", ""))
         label = _ORIGINS.get(kind, "added manually")
         return f"{label} {location}" if location and (kind == "git" or self._is_owner) else label
 
     def folder(self, report: LibraryReport) -> str:
-        """Return the folder of a library."""
         own = os.path.expanduser("~")  # noqa: PTH111  # pathlib would not keep a path as it is written
         path = report.folder
         if not self._is_owner:

@@ -306,7 +306,6 @@ def _preview_values(
 async def _render_errors(
     request: WebRequest, form: PromptForm, error: DittybagError, prompt: Prompt | None = None
 ) -> WebResponse:
-    """Show the form with its input and the errors."""
     form = form.with_problems(problems_of(error))
     return await _render_form(request, form, status=status_of(error), prompt=prompt)
 

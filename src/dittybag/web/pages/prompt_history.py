@@ -59,7 +59,6 @@ async def show_comparison(request: WebRequest) -> WebResponse:
 
 
 async def restore_version(request: WebRequest) -> WebResponse:
-    """Restore the version of a prompt after a change."""
     change = await _find_change(request)
     await request.workspace.history.restore(request.caller, change.seq, project=request.caller.project)
     number = change.after.version if change.after is not None else ""
@@ -67,7 +66,6 @@ async def restore_version(request: WebRequest) -> WebResponse:
 
 
 async def undo_deletion(request: WebRequest) -> WebResponse:
-    """Undo the deletion of a prompt."""
     change = await _find_change(request)
     if change.after is not None:
         raise Conflict(

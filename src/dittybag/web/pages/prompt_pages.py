@@ -15,7 +15,7 @@ from dittybag.domain.queries import PromptQuery
 from dittybag.protocol.jsonrpc import encode
 from dittybag.services.prompt_service import PromptAddress
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, redirect
-from dittybag.web.library_checks import matching_prompts
+from dittybag.web.library_checks import search_prompts
 from dittybag.web.pages.entity_history import deletion_of, latest_change
 from dittybag.web.pages.prompt_forms import MAX_RENDERED_LENGTH, estimate_tokens
 from dittybag.web.pages.prompt_history import find_prompt
@@ -26,7 +26,7 @@ from dittybag.web.template_rendering import render_page
 _MAX_TAGS: Final = 20
 #: Maximum number of matches of a filter; callers that need more must narrow it.
 _MAX_MATCHES: Final = 1000
-#: Maximum number of library prompts searched.
+#: Maximum number of matching library prompts.
 _MAX_LIBRARY_PROMPTS: Final = 10_000
 #: Longer messages are cut.
 _MAX_MESSAGE_LENGTH: Final = 20_000
@@ -92,7 +92,7 @@ def _with_tags(request: WebRequest, tags: list[str]) -> str:
 
 async def _library_prompts(request: WebRequest) -> WebResponse:
     query = request.query.get("q", "")
-    found = matching_prompts(await request.context.libraries.page("", _MAX_LIBRARY_PROMPTS), query)
+    found = await search_prompts(request.context.libraries, query, _MAX_LIBRARY_PROMPTS)
     return render_page(
         request,
         "prompts/library_prompt_list.html",

@@ -53,7 +53,6 @@ async def preview_prompt(
     values: Mapping[str, str],
     render: Callable[[Mapping[str, str]], Awaitable[str]],
 ) -> PromptPreview:
-    """Render a prompt with these values."""
     missing = tuple(item.name for item in arguments if item.required and item.name not in values)
     if missing:
         return PromptPreview(missing=missing)

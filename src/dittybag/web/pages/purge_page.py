@@ -34,7 +34,6 @@ async def show_purge(request: WebRequest) -> WebResponse:
 
 
 async def purge(request: WebRequest) -> WebResponse:
-    """Purge the selection of the form."""
     activity = request.link("/activity")
     try:
         items = await request.workspace.purges.run(request.caller, _selection(request.form))

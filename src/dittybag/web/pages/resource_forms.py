@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable
 from hashlib import sha256
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.names import NAME_LENGTH
+from dittybag.domain.projects import Project
 from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.services.resource_service import ResourceChange
 from dittybag.web.browser_requests import (
@@ -78,12 +80,10 @@ async def _find_by_id(request: WebRequest) -> Resource:
 
 
 async def show_new_form(request: WebRequest) -> WebResponse:
-    """Show an empty form."""
     return _render_form(request, EntityForm(kind="resource", values={"content": ""}))
 
 
 async def create_resource(request: WebRequest) -> WebResponse:
-    """Create a resource from the form."""
     form = _typed_form(request)
     # As bytes, because a string of a binary type would be decoded as base64.
     content = form.value("content").encode()
@@ -106,7 +106,6 @@ async def create_resource(request: WebRequest) -> WebResponse:
 
 
 async def show_edit_form(request: WebRequest) -> WebResponse:
-    """Show the form of an existing resource."""
     resource = await _find_by_id(request)
     [content] = await request.workspace.resources.contents(request.caller, [resource])
     return _render_form(request, _stored_form(resource, content), resource=resource)
@@ -173,48 +172,46 @@ async def show_change_warning(request: WebRequest) -> WebResponse:
 
 async def upload_file(request: WebRequest) -> WebResponse:
     """Create a resource from an uploaded file, or replace its content; responds with JSON."""
-    name = (
-        _INVALID_NAME_CHARACTERS.sub("-", request.query.get("name", "")).strip("-")[:NAME_LENGTH]
-        or "document"
-    )
+    typed = _INVALID_NAME_CHARACTERS.sub("-", request.query.get("name", ""))
+    name = typed.strip("-")[:NAME_LENGTH] or "document"
     content = await request.body(CONTENT_BYTES)
-    mime_type = guess_mime_type(name, content)
-    resources = request.workspace.resources
+    mime_type, resources = guess_mime_type(name, content), request.workspace.resources
+    if request.query.get("replace") == "1":
+        change = ResourceChange(content=content, mime_type=mime_type)
+        return await _upload_response(request, resources.update(request.caller, name, change))
+    creating = resources.create(
+        request.caller, name=name, uri=_DEFAULT_URI + name, content=content, mime_type=mime_type
+    )
+    return await _upload_response(request, creating)
+
+
+async def replace_content(request: WebRequest) -> WebResponse:
+    """Replace the content of a resource with an uploaded file; responds with JSON."""
+    change = ResourceChange(content=await request.body(CONTENT_BYTES))
+
+    async def update() -> tuple[Resource, Project]:
+        resource = await _find_by_id(request)
+        version = request.int_parameter("version")
+        return await request.workspace.resources.update(
+            request.caller, resource.name, change, version=version
+        )
+
+    return await _upload_response(request, update())
+
+
+async def _upload_response(request: WebRequest, saving: Awaitable[tuple[Resource, Project]]) -> WebResponse:
     try:
-        if request.query.get("replace") == "1":
-            change = ResourceChange(content=content, mime_type=mime_type)
-            resource, _ = await resources.update(request.caller, name, change)
-        else:
-            resource, _ = await resources.create(
-                request.caller, name=name, uri=_DEFAULT_URI + name, content=content, mime_type=mime_type
-            )
+        resource, _ = await saving
     except DittybagError as error:
         taken = isinstance(error, NameTaken | SeveralConflicts)
         return json_response({"problem": str(error), "taken": taken}, status_of(error))
     return json_response({"name": resource.name, "link": request.link("/resources/view", uri=resource.uri)})
 
 
-async def replace_content(request: WebRequest) -> WebResponse:
-    """Replace the content of a resource with an uploaded file; responds with JSON."""
-    content = await request.body(CONTENT_BYTES)
-    try:
-        resource = await _find_by_id(request)
-        changed, _ = await request.workspace.resources.update(
-            request.caller,
-            resource.name,
-            ResourceChange(content=content),
-            version=request.int_parameter("version"),
-        )
-    except DittybagError as error:
-        return json_response({"problem": str(error)}, status_of(error))
-    return json_response({"name": changed.name, "link": request.link("/resources/view", uri=changed.uri)})
-
-
 # Deleting and restoring
 
 
 async def delete_resource(request: WebRequest) -> WebResponse:
-    """Delete a resource and offer undo."""
     resources = request.workspace.resources
     found = await resources.by_id(request.caller, request.form.get("id", ""))
     deleted, _ = await resources.delete(request.caller, found.name)
@@ -236,7 +233,6 @@ async def undo_deletion(request: WebRequest) -> WebResponse:
 
 
 async def restore_version(request: WebRequest) -> WebResponse:
-    """Restore the version of a resource after a change."""
     restored = await request.workspace.history.restore(
         request.caller, request.number_in_form("seq"), project=request.caller.project
     )

@@ -7,12 +7,10 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.domain.entities import Kind
-from dittybag.domain.libraries import LibraryPrompt
-from dittybag.domain.ports import Libraries
 from dittybag.domain.text import fold, one_line, snippet_around
 from dittybag.services.search_service import SEARCH_KINDS, SearchHit
 from dittybag.web.browser_requests import WebRequest, WebResponse
-from dittybag.web.library_checks import matching_prompts
+from dittybag.web.library_checks import search_prompts
 from dittybag.web.pages.change_display import entity_link
 from dittybag.web.side_by_side import TextSpan
 from dittybag.web.template_rendering import render_page
@@ -20,9 +18,6 @@ from dittybag.web.template_rendering import render_page
 #: Maximum number of results of each kind in the dropdown and on the results page.
 _DROPDOWN_LIMIT: Final = 5
 _PAGE_LIMIT: Final = 50
-#: Maximum number of library prompts searched.
-_MAX_LIBRARY_PROMPTS: Final = 20_000
-_LIBRARY_PAGE_SIZE: Final = 1000
 #: Characters shown before the first match.
 _LEAD_LENGTH: Final = 25
 
@@ -79,7 +74,7 @@ async def _groups(request: WebRequest, query: str, limit: int) -> list[SearchRes
             highlight_matches(prompt.title or prompt.name, query),
             highlight_matches(f"{prompt.name} · {snippet_around(prompt.description or '', query)}", query),
         )
-        for prompt in await search_library_prompts(request.context.libraries, query, limit)
+        for prompt in await search_prompts(request.context.libraries, query, limit)
     ]
     library_link = request.link("/prompts", tab="libraries", q=query)
     groups.insert(
@@ -104,19 +99,6 @@ def _shorten_lead(spans: list[TextSpan]) -> list[TextSpan]:
         # Cut between words if possible.
         return [TextSpan("… " + (tail.partition(" ")[2] or tail)), *spans[1:]]
     return spans
-
-
-async def search_library_prompts(libraries: Libraries, query: str, limit: int) -> list[LibraryPrompt]:
-    """Return library prompts whose name, title or description contains a text, ignoring case."""
-    matching: list[LibraryPrompt] = []
-    searched, after = 0, ""
-    while searched < _MAX_LIBRARY_PROMPTS and len(matching) < limit:
-        prompts = await libraries.page(after, _LIBRARY_PAGE_SIZE)
-        matching += matching_prompts(prompts, query)
-        if len(prompts) < _LIBRARY_PAGE_SIZE:
-            break
-        searched, after = searched + len(prompts), prompts[-1].name
-    return matching[:limit]
 
 
 def highlight_matches(text: str, query: str) -> list[TextSpan]:

@@ -16,7 +16,6 @@ _MAX_LINE_LENGTH: Final = 2000
 
 
 async def add(request: WebRequest) -> WebResponse:
-    """Add a task from a quick-add line."""
     text = request.form.get("text", "")
     is_too_long = len(text) > _MAX_LINE_LENGTH
     try:
@@ -53,19 +52,16 @@ def _render_preview(request: WebRequest, text: str, error: Invalid | None) -> We
 
 
 async def complete(request: WebRequest) -> WebResponse:
-    """Complete a task."""
     task = await request.workspace.tasks.complete(request.caller, request.number_in_path("id"))
     return await respond_with_notice(request, task.id)
 
 
 async def reopen(request: WebRequest) -> WebResponse:
-    """Reopen a task."""
     [reopened] = await request.workspace.tasks.reopen_all(request.caller, [request.number_in_path("id")])
     return await respond_with_notice(request, reopened.task.id)
 
 
 async def move(request: WebRequest) -> WebResponse:
-    """Move a task to another column."""
     by, value = request.form.get("by", ""), request.form.get("value", "")
     if by not in KEYS:
         raise Invalid([Problem("by", f"by must be one of {', '.join(KEYS)}")])
@@ -78,7 +74,6 @@ async def move(request: WebRequest) -> WebResponse:
 
 
 async def delete(request: WebRequest) -> WebResponse:
-    """Delete a task."""
     task = await request.workspace.tasks.delete(request.caller, request.number_in_path("id"))
     return await respond_with_notice(request, task.id)
 

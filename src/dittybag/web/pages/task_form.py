@@ -35,7 +35,6 @@ _MAX_RENDERED_NOTES: Final = 20_000
 
 
 async def show_form(request: WebRequest) -> WebResponse:
-    """Show a task and its form."""
     task = await request.workspace.tasks.get(request.caller, request.number_in_path("id"))
     return _render_form(request, task, EntityForm(kind="task", values={}, version=task.version))
 
