@@ -100,36 +100,13 @@ def describe_due(due: str, now: datetime, *, is_open: bool = True) -> DueDisplay
     )
 
 
-class TaskCard(Struct, frozen=True):
-    """A task on a board or in a list."""
-
-    task: TaskListing
-    due: DueDisplay | None
-
-
-class BoardColumn(Struct, frozen=True):
-    """A column of a board: tasks with the same priority, project or energy."""
-
-    #: The form value.
-    value: str
-    title: str
-    total: int
-    cards: list[TaskCard]
-    #: The URL of the list of all its tasks.
-    address: str
-
-    @property
-    def more(self) -> int:
-        return self.total - len(self.cards)
-
-
-def column_title(by: TaskGrouping, key: int | str) -> str:
-    """Return the title of a column."""
+def column_title(by: TaskGrouping, key: int | str | None) -> str:
+    """Return the title of a priority, energy or project."""
     if by == "priority":
-        return PRIORITY_TITLES[int(key)]
+        return PRIORITY_TITLES[int(key or 0)]
     if by == "energy":
         return ENERGY_NAMES[str(key)]
-    return str(key) or "No project"
+    return str(key or "No project")
 
 
 def describe_change(change: Change) -> str:

@@ -9,7 +9,6 @@ from dittybag.domain.queries import ChangeQuery
 from dittybag.services.history_service import ChangePage
 from dittybag.services.project_overview import DayUsage
 from dittybag.web.browser_requests import WebRequest, WebResponse, project_link
-from dittybag.web.charts import column_chart
 from dittybag.web.pages.change_display import ChangeRow, format_rows
 from dittybag.web.template_rendering import render_page
 
@@ -46,7 +45,8 @@ async def show(request: WebRequest) -> WebResponse:
         days=[(_format_day(day), day) for day in usage.days],
         people=sum(day.people for day in usage.days),
         agents=sum(day.agents for day in usage.days),
-        chart=column_chart([(_tooltip(day), (day.people, day.agents)) for day in usage.days]),
+        chart=[(_tooltip(day), day.people, day.agents) for day in usage.days],
+        top=max(day.total for day in usage.days),
     )
 
 

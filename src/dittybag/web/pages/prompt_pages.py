@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final, get_args
 
 import msgspec
-from msgspec import Struct
 
 from dittybag.contracts.stored_prompts import prompt_result
 from dittybag.domain.errors import PromptNotFound
@@ -61,9 +60,9 @@ async def show_prompts(request: WebRequest) -> WebResponse:
         found=found,
         query=query,
         order=order,
-        tags=[_TagLink(tag, _with_tags(request, [other for other in tags if other != tag])) for tag in tags],
+        tags=[(tag, _with_tags(request, [other for other in tags if other != tag])) for tag in tags],
         more_tags=[
-            _TagLink(tag.name, _with_tags(request, [*tags, tag.name]), tag.prompt_count)
+            (tag.name, _with_tags(request, [*tags, tag.name]), tag.prompt_count)
             for tag in in_use
             if tag.name not in tags
         ][:_MAX_TAGS],
@@ -72,12 +71,6 @@ async def show_prompts(request: WebRequest) -> WebResponse:
         pages=request.pages(found.total),
         deletion=await deletion_of(request, "prompt", request.query.get("deleted", "")),
     )
-
-
-class _TagLink(Struct, frozen=True):
-    name: str
-    href: str
-    count: int = 0
 
 
 def _selected_tags(request: WebRequest) -> list[str]:

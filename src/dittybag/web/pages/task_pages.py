@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from dittybag.domain.changes import Change
 from dittybag.domain.errors import NotFound
-from dittybag.domain.tasks import NO_PROJECT, TaskGrouping, TaskListing, TaskOrder, count_tasks
-from dittybag.services.task_service import TaskBoard
+from dittybag.domain.tasks import NO_PROJECT, TaskOrder, count_tasks
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number
-from dittybag.web.task_charts import first_day, task_charts
 from dittybag.web.task_display import (
     DUE_FILTERS,
     ENERGY_NAMES,
     KEYS,
     PRIORITY_TITLES,
-    BoardColumn,
-    TaskCard,
     column_title,
     describe_change,
     due_of,
@@ -34,6 +30,10 @@ _MAX_CARDS: Final = 20
 _MAX_COLUMNS: Final = 8
 _VIEWS: Final = ("board", "list", "stats")
 _ORDERS: Final[tuple[TaskOrder, ...]] = ("priority", "due", "newest")
+#: Days in the chart of completed tasks, and the maximum number of projects in the chart of projects.
+_DAYS: Final = 30
+_MAX_BARS: Final = 15
+_QUARTER_SECONDS: Final = 900
 #: Maximum number of suggested projects.
 _MAX_SUGGESTED: Final = 200
 
@@ -90,37 +90,18 @@ async def _board_values(request: WebRequest) -> dict[str, Any]:
         first=first,
     )
     return {
-        "columns": _board_columns(request, board, by, now),
+        "columns": board.columns,
         "total": sum(column.total for column in board.columns),
-        "earlier": request.with_query(first=max(first - _MAX_COLUMNS, 0) or None, notice=None)
-        if first
-        else "",
-        "later": request.with_query(first=first + _MAX_COLUMNS, notice=None)
-        if first + _MAX_COLUMNS < board.count
-        else "",
+        "title": partial(column_title, by),
+        "due_of": partial(due_of, now=now),
+        "column_link": lambda key: request.with_query(
+            view="list", notice=None, first=None, by=None, **{by: key or NO_PROJECT}
+        ),
+        "earlier": first and request.with_query(first=max(first - _MAX_COLUMNS, 0) or None, notice=None),
+        "later": first + _MAX_COLUMNS < board.count
+        and request.with_query(first=first + _MAX_COLUMNS, notice=None),
         "hidden_columns": board.count - len(board.columns),
     }
-
-
-def _board_columns(
-    request: WebRequest, board: TaskBoard, by: TaskGrouping, now: datetime
-) -> list[BoardColumn]:
-    return [
-        BoardColumn(
-            value=str(column.key),
-            title=column_title(by, column.key),
-            total=column.total,
-            cards=_cards(column.tasks, now),
-            address=request.with_query(
-                view="list", notice=None, first=None, by=None, **{by: str(column.key) or NO_PROJECT}
-            ),
-        )
-        for column in board.columns
-    ]
-
-
-def _cards(tasks: Iterable[TaskListing], now: datetime) -> list[TaskCard]:
-    return [TaskCard(task, due_of(task, now)) for task in tasks]
 
 
 async def _list_values(request: WebRequest) -> dict[str, Any]:
@@ -132,26 +113,48 @@ async def _list_values(request: WebRequest) -> dict[str, Any]:
         limit=PER_PAGE,
         offset=request.offset,
     )
-    return {"cards": _cards(found.tasks, now), "total": found.total, "pages": request.pages(found.total)}
+    return {
+        "tasks": found.tasks,
+        "due_of": partial(due_of, now=now),
+        "total": found.total,
+        "pages": request.pages(found.total),
+    }
 
 
 async def _stats_values(request: WebRequest) -> dict[str, Any]:
-    now, tasks = local_now(), request.workspace.tasks
-    since = int(first_day(now).timestamp()) * 1_000_000
-    counts = count_tasks(await tasks.groups(request.caller))
-    quarters = await tasks.completion_counts(request.caller, since)
+    tasks = request.workspace.tasks
+    first_day = local_now().date() - timedelta(_DAYS - 1)
+    since = int(datetime.combine(first_day, datetime.min.time()).astimezone().timestamp()) * 1_000_000
+    done = dict.fromkeys((first_day + timedelta(day) for day in range(_DAYS)), 0)
+    for quarter, count in (await tasks.completion_counts(request.caller, since)).items():
+        day = datetime.fromtimestamp(quarter * _QUARTER_SECONDS).date()  # noqa: DTZ006  # the day here
+        if day in done:
+            done[day] += count
+
+    def link(**filters: Any) -> str:
+        return f"{request.path}?{urlencode({'view': 'list', **filters})}"
+
     return {
-        "stats": task_charts(counts, quarters, now.date()),
-        "list_link": lambda **filters: f"{request.path}?{urlencode({'view': 'list', **filters})}",
-        "no_project": NO_PROJECT,
+        "counts": count_tasks(await tasks.groups(request.caller)),
+        "days": [(f"{day:%d %b}: {count} done", 0, count) for day, count in done.items()],
+        "done_recently": sum(done.values()),
+        "most_in_a_day": max(done.values()),
+        "max_projects": _MAX_BARS,
+        "list_link": link,
+        "priority_title": partial(column_title, "priority"),
+        "priority_link": lambda key: link(priority=key),
+        "project_title": partial(column_title, "project"),
+        "project_link": lambda key: link(project=key or NO_PROJECT),
     }
 
 
 async def _find_notice(request: WebRequest) -> Change | None:
     """Return the change in the query, to offer undo, if it is still the latest change of its task."""
     task, _, seq = request.query.get("notice", "").partition(".")
+    if (number := parse_number(task)) is None:
+        return None
     try:
-        change = await request.workspace.tasks.latest_change(request.caller, parse_number(task) or 0)
+        change = await request.workspace.tasks.latest_change(request.caller, number)
     except NotFound:
         return None
     return change if str(change.seq) == seq else None
