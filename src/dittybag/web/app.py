@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from dittybag.domain.errors import DittybagError, NotAllowed, ProjectNotFound, StorageError
@@ -51,11 +51,7 @@ class WebApp:
     """The web UI as an ASGI application."""
 
     def __init__(
-        self,
-        context: WebContext,
-        sessions: WebSessions,
-        *,
-        print_link: Callable[[str], None] = lambda key: None,
+        self, context: WebContext, sessions: WebSessions, *, print_link: Callable[[str], None]
     ) -> None:
         """`print_link` prints a sign-in link with this key in the terminal of the server."""
         self._context = context
@@ -72,10 +68,8 @@ class WebApp:
             response = await self._respond(scope, receive)
         except Disconnected:
             return
-        except HttpError as refused:
-            response = WebResponse(refused.status, str(refused.error).encode(), b"text/plain; charset=utf-8")
         if not isinstance(response, WebResponse):
-            await response(receive, _with_security_headers(send))
+            await response(receive, send)
             return
         body = b"" if scope["method"] == "HEAD" else response.body
         await respond(
@@ -94,7 +88,9 @@ class WebApp:
             return _error_response(request, error)
         except MalformedForm:
             return _error_page(request, 400, "This form could not be read", "Reload the page and try again.")
-        except (Disconnected, HttpError):
+        except HttpError as refused:
+            return WebResponse(refused.status, str(refused.error).encode(), b"text/plain; charset=utf-8")
+        except Disconnected:
             raise
         except Exception:  # noqa: BLE001  # the edge: the user gets an error page, the log gets the traceback
             request_id = scope.get(REQUEST_ID, "")
@@ -286,14 +282,3 @@ def _static_file(name: str, scope: AsgiScope) -> WebResponse:
     is_exact = scope.get("query_string", b"") == b"v=" + found.version.encode()
     cache_control = b"public, max-age=31536000, immutable" if is_exact else b"no-cache"
     return WebResponse(200, found.body, found.content_type, ((b"cache-control", cache_control),))
-
-
-def _with_security_headers(send: Send) -> Send:
-    """Return a `send` that adds the security headers."""
-
-    async def send_secured(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], *SECURITY_HEADERS]}
-        await send(message)
-
-    return send_secured

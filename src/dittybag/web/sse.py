@@ -11,6 +11,7 @@ from dittybag.domain.errors import DittybagError
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.transports.http.asgi_messages import EVENTS, Receive, Send
 from dittybag.web.browser_requests import StreamingResponse, WebRequest, WebResponse, cookies
+from dittybag.web.template_rendering import SECURITY_HEADERS
 from dittybag.web.web_context import WebContext
 from dittybag.web.web_sessions import COOKIE, WebSessions
 
@@ -22,6 +23,14 @@ _HEARTBEAT_SECONDS: Final = 15.0
 _MAX_STREAMS: Final = 1000
 #: Of these, one user has at most this many.
 MAX_STREAMS_PER_USER: Final = 100
+
+
+_HEADERS: Final = (
+    (b"content-type", EVENTS),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+    *SECURITY_HEADERS,
+)
 
 
 class _Subscriber:
@@ -103,8 +112,7 @@ class EventStreams:
     async def _send_events(
         self, request: WebRequest, subscriber: _Subscriber, receive: Receive, send: Send
     ) -> None:
-        head = [(b"content-type", EVENTS), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
-        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         await send(_body("retry: 1000\n\n"))
         disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
         idle_seconds = 0.0

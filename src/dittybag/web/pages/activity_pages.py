@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -55,8 +55,7 @@ async def show_feed(request: WebRequest) -> WebResponse:
     return render_page(
         request,
         "activity/activity_list.html",
-        groups=group_changes(request, page),
-        page=page,
+        **_page_values(request, page),
         filters=query,
         is_filtered=query != ChangeQuery(project=query.project, limit=PER_PAGE),
         actors=[(actor, actor) for actor in actors],
@@ -65,7 +64,6 @@ async def show_feed(request: WebRequest) -> WebResponse:
         seen=_newest_seq(page, 0),
         undone=undone if request.can_write and undone else 0,
         sees_all=request.caller.principal is None,
-        older=None if page.older is None else _feed_link(request, before=page.older),
         newer=None if page.newer is None else _feed_link(request, after=page.newer),
         newest=_feed_link(request),
     )
@@ -97,13 +95,16 @@ async def show_new_changes(request: WebRequest) -> WebResponse:
         "activity/new_changes.html",
         # Too many new changes replace the whole feed.
         headers=((b"hx-reswap", b"innerHTML"),) if replaces_feed else (),
-        groups=group_changes(request, page),
+        **_page_values(request, page),
         seen=_newest_seq(page, seen),
         shown=shown,
         replaces_feed=replaces_feed,
-        page=page,
-        older=None if page.older is None else _feed_link(request, before=page.older),
     )
+
+
+def _page_values(request: WebRequest, page: ChangePage) -> dict[str, Any]:
+    older = None if page.older is None else _feed_link(request, before=page.older)
+    return {"page": page, "groups": group_changes(request, page), "older": older}
 
 
 async def show_change(request: WebRequest, problem: str = "") -> WebResponse:

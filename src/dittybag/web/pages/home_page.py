@@ -26,9 +26,8 @@ async def show(request: WebRequest) -> WebResponse:
     workspace, caller = request.workspace, request.caller
     contents = await workspace.overview.count_contents(caller)
     usage = await workspace.overview.usage(caller, request.context.person)
-    page = await workspace.history.browse(
-        caller, ChangeQuery(project=caller.project, limit=_SEARCHED_CHANGES)
-    )
+    query = ChangeQuery(project=caller.project, limit=_SEARCHED_CHANGES)
+    page = await workspace.history.browse(caller, query)
     reports = await request.context.libraries.reports()
     rows = format_rows(request, page)
     library_prompts = sum(report.prompts for report in reports)

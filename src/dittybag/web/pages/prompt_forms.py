@@ -144,13 +144,13 @@ class PromptForm(EntityForm, frozen=True, kw_only=True):
             arguments=tuple(unchanged.get(row) or row.argument() for row in rows),
         )
 
-    def with_problems(self, found: Sequence[Problem]) -> PromptForm:
-        """Return the form with problems, also those of each argument."""
+    def with_error(self, error: DittybagError) -> PromptForm:
+        """Return the form with the problems of an error, and those of each argument."""
         rows = tuple(
             replace(row, problems=tuple(item.message for item in problems(arguments=[row.argument()])))
             for row in self.rows
         )
-        return replace(self, problems=found, rows=rows)
+        return replace(self, problems=problems_of(error), rows=rows)
 
 
 def _normalise_newlines(text: str) -> str:
@@ -190,7 +190,7 @@ async def create_prompt(request: WebRequest) -> WebResponse:
             arguments=() if form.verbatim else form.arguments() or found,
         )
     except FORM_ERRORS as error:
-        return await _render_errors(request, form, error)
+        return await _render_form(request, form.with_error(error), status=status_of(error))
     return redirect(request.link(f"/prompts/{prompt.id}", saved="new"), _saved_note("Prompt saved", found))
 
 
@@ -245,7 +245,7 @@ async def save_prompt(request: WebRequest) -> WebResponse:
     except Outdated:
         return await _render_conflict(request, form, await find_prompt(request))
     except FORM_ERRORS as error:
-        return await _render_errors(request, form, error, prompt=current)
+        return await _render_form(request, form.with_error(error), status=status_of(error), prompt=current)
     return redirect(link, _saved_note("Changes saved", found))
 
 
@@ -301,13 +301,6 @@ def _preview_values(
         "problem": problem,
         "found": [item.name for item in found],
     }
-
-
-async def _render_errors(
-    request: WebRequest, form: PromptForm, error: DittybagError, prompt: Prompt | None = None
-) -> WebResponse:
-    form = form.with_problems(problems_of(error))
-    return await _render_form(request, form, status=status_of(error), prompt=prompt)
 
 
 async def _render_form(

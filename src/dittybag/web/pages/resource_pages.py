@@ -139,11 +139,8 @@ async def _diff_content(request: WebRequest, change: Change) -> list[DiffRow] | 
         not state.is_text or state.size > _MAX_DIFF_BYTES for state in states
     ):
         return None
-    contents = await request.workspace.resources.contents(request.caller, states)
-    texts = iter([content.decode() for content in contents])
-    old = next(texts) if change.before is not None else ""
-    new = next(texts) if change.after is not None else ""
-    return side_by_side(old, new)
+    found = await request.workspace.history.compare(request.caller, change.seq)
+    return side_by_side((found.old or b"").decode(), (found.new or b"").decode())
 
 
 # What agents receive
