@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from dittybag.domain.changes import ChangeNotification
@@ -66,24 +65,23 @@ class EventStreams:
         self._context = context
         self._sessions = sessions
         self._subscribers: set[_Subscriber] = set()
+        #: The open pages that show MCP requests.
+        self._request_subscribers: set[_Subscriber] = set()
         self._is_closed = False
         context.workspace.store.subscribe(self._on_changes)
-        context.libraries.subscribe(lambda: self._notify_all("library"))
+        context.libraries.subscribe(lambda: _notify(self._subscribers, "library"))
+        context.request_log.subscribe(lambda: _notify(self._request_subscribers, "request"))
 
     def close(self) -> None:
         """End all streams."""
         self._is_closed = True
-        self._notify_all("")
+        _notify(self._subscribers, "")
 
     def _on_changes(self, notifications: Sequence[ChangeNotification]) -> None:
         for subscriber in self._subscribers:
             kinds = {item.kind for item in notifications if item.project in (None, subscriber.project)}
             if kinds:
                 subscriber.notify(*kinds)
-
-    def _notify_all(self, *kinds: str) -> None:
-        for subscriber in self._subscribers:
-            subscriber.notify(*kinds)
 
     async def stream(self, request: WebRequest) -> WebResponse | StreamingResponse:
         """Stream the changes of a project that the session can see."""
@@ -95,17 +93,16 @@ class EventStreams:
         # Without access to the project, only task changes are sent.
         sees_project = principal is None or principal.sees_project
         subscriber = _Subscriber(user, request.project.id if sees_project else None)
-        wants_requests = request.query.get("requests") == "1"
 
         async def run(receive: Receive, send: Send) -> None:
-            with ExitStack() as stack:
-                self._subscribers.add(subscriber)
-                stack.callback(self._subscribers.discard, subscriber)
-                if wants_requests:
-                    stack.enter_context(
-                        self._context.request_log.subscribed(lambda: subscriber.notify("request"))
-                    )
+            self._subscribers.add(subscriber)
+            if request.query.get("requests") == "1":
+                self._request_subscribers.add(subscriber)
+            try:
                 await self._send_events(request, subscriber, receive, send)
+            finally:
+                self._subscribers.discard(subscriber)
+                self._request_subscribers.discard(subscriber)
 
         return run
 
@@ -148,6 +145,11 @@ class EventStreams:
         except DittybagError:
             # The store cannot be read now; the next check decides.
             return True
+
+
+def _notify(subscribers: Iterable[_Subscriber], kind: str) -> None:
+    for subscriber in subscribers:
+        subscriber.notify(kind)
 
 
 def _body(text: str, *, more: bool = True) -> dict[str, Any]:

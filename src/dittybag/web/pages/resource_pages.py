@@ -210,16 +210,25 @@ async def show_rendered_template(request: WebRequest) -> WebResponse:
     uri = resource.uri
     for name, value in values.items():
         uri = uri.replace(f"{{{name}}}", quote(value, safe=""))
-    page_values: dict[str, Any] = {"missing": [], "uri": uri, "problem": "", "preview": None, "result": ""}
     try:
         result = await _read_as_agent(request, uri)
-        page_values["result"] = _format_result(result)
-        [item] = result["contents"]
-        if "text" in item:
-            page_values["preview"] = await text_preview(item.get("mimeType", ""), resource.name, item["text"])
     except DittybagError as error:
-        page_values["problem"] = str(error)
-    return render_page(request, "resources/rendered_template.html", **page_values)
+        return render_page(
+            request, "resources/rendered_template.html", missing=[], uri=uri, problem=str(error)
+        )
+    [item] = result["contents"]
+    preview = None
+    if "text" in item:
+        preview = await text_preview(item.get("mimeType", ""), resource.name, item["text"])
+    return render_page(
+        request,
+        "resources/rendered_template.html",
+        missing=[],
+        uri=uri,
+        problem="",
+        preview=preview,
+        result=_format_result(result),
+    )
 
 
 # Bytes
