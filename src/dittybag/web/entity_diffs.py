@@ -25,9 +25,9 @@ class Difference(Struct, frozen=True):
 
 
 def differences(
-    before: Entity | None, after: Entity | None, contents: Contents = (None, None)
+    before: Entity | Purged | None, after: Entity | Purged | None, contents: Contents = (None, None)
 ) -> list[Difference]:
-    """Return the diffs of the fields that differ."""
+    """Return the diffs of the fields that differ; none if a state was purged."""
     old, new = contents
     return [
         Difference(field.label, side_by_side(_text(field, before, old), _text(field, after, new)))
@@ -35,30 +35,22 @@ def differences(
     ]
 
 
-def known_differences(
-    before: Entity | Purged | None, after: Entity | Purged | None, contents: Contents
-) -> list[Difference]:
-    """Return the diffs of the fields that differ; none if a state was purged."""
-    if isinstance(before, Purged) or isinstance(after, Purged):
-        return []
-    return differences(before, after, contents)
-
-
 def changed_labels(change: Change) -> str:
     """Return the labels of the fields that an update changed, as in `tags, content`."""
-    before, after = change.before, change.after
-    if before is None or after is None or isinstance(before, Purged) or isinstance(after, Purged):
+    if change.before is None or change.after is None:
         return ""
-    labels = (field.label for field in _changed_fields(before, after))
+    labels = (field.label for field in _changed_fields(change.before, change.after))
     return ", ".join(label if label.isupper() else label.lower() for label in labels)
 
 
-def _changed_fields(before: Entity | None, after: Entity | None) -> list[Field]:
+def _changed_fields(before: Entity | Purged | None, after: Entity | Purged | None) -> list[Field]:
+    if isinstance(before, Purged) or isinstance(after, Purged):
+        return []
     state = before if after is None else after
     return [] if state is None else type_of(state).changed_fields(before, after)
 
 
-def _text(field: Field, state: Entity | None, content: bytes | None) -> str:
+def _text(field: Field, state: Any, content: bytes | None) -> str:
     if isinstance(state, Prompt) and field.format == "json":
         return "\n\n".join(
             "\n".join(f"{name}: {_argument_text(value)}" for name, value in asdict(item).items() if value)

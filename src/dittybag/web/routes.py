@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from dittybag.web.browser_requests import LONG_FORM_BYTES, Route
@@ -22,6 +23,7 @@ from dittybag.web.pages import (
     task_form,
     task_pages,
 )
+from dittybag.web.pages.entity_forms import show_change_warning
 
 #: The pages of a project, without the prefix of the project.
 ROUTES: Final[tuple[Route, ...]] = (
@@ -39,7 +41,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/prompts/preview", prompt_forms.preview_draft, form_bytes=LONG_FORM_BYTES),
     Route("GET", "/prompts/{id}/edit", prompt_forms.show_edit_form),
     Route("POST", "/prompts/{id}/edit", prompt_forms.save_prompt, form_bytes=LONG_FORM_BYTES),
-    Route("GET", "/prompts/{id}/changed", prompt_forms.show_change_warning),
+    Route("GET", "/prompts/{id}/changed", partial(show_change_warning, "prompt")),
     Route("GET", "/prompts/{id}/history", prompt_history.show_history),
     Route("GET", "/prompts/{id}/history/{seq}", prompt_history.show_comparison),
     Route("POST", "/prompts/{id}/history/{seq}/restore", prompt_history.restore_version),
@@ -59,7 +61,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/resources/new", resource_forms.create_resource, form_bytes=LONG_FORM_BYTES),
     Route("GET", "/resources/edit", resource_forms.show_edit_form),
     Route("POST", "/resources/edit", resource_forms.save_resource, form_bytes=LONG_FORM_BYTES),
-    Route("GET", "/resources/changed", resource_forms.show_change_warning),
+    Route("GET", "/resources/changed", partial(show_change_warning, "resource")),
     Route("POST", "/resources/upload", resource_forms.upload_file, takes_form=False),
     Route("POST", "/resources/replace", resource_forms.replace_content, takes_form=False),
     Route("POST", "/resources/delete", resource_forms.delete_resource),
@@ -76,7 +78,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/tasks/{id}/undo", task_actions.undo),
     Route("GET", "/tasks/{id}", task_form.show_form),
     Route("POST", "/tasks/{id}", task_form.save_task, form_bytes=LONG_FORM_BYTES),
-    Route("GET", "/tasks/{id}/state", task_form.show_change_warning),
+    Route("GET", "/tasks/{id}/state", partial(show_change_warning, "task")),
     Route("GET", "/activity", activity_pages.show_feed),
     Route("GET", "/activity/new", activity_pages.show_new_changes),
     Route("GET", "/activity/{seq}", activity_pages.show_change),

@@ -13,7 +13,7 @@ from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.text import one_line
 from dittybag.services.history_service import ChangePage, UndoPlan, UndoSelection
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number, redirect
-from dittybag.web.entity_diffs import known_differences
+from dittybag.web.entity_diffs import differences
 from dittybag.web.pages.change_display import format_row, group_changes
 from dittybag.web.template_rendering import render_page
 
@@ -112,7 +112,7 @@ async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
     seq = request.number_in_path("seq")
     found = await request.workspace.history.compare(request.caller, seq)
     change = found.first
-    parts = known_differences(found.before, found.after, (found.old, found.new))
+    parts = differences(found.before, found.after, (found.old, found.new))
     row = format_row(request, change)
     if request.is_fragment and request.method == "GET":
         return render_page(request, "activity/change_diff.html", parts=parts, row=row, purged=change.purged)

@@ -38,24 +38,14 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     project: str
 
 
-class ChangeGroup(Struct, frozen=True):
-    """The changes of one batch, newest first; at least one."""
-
-    rows: list[ChangeRow]
-
-    @property
-    def first(self) -> ChangeRow:
-        return self.rows[0]
-
-
 def format_rows(request: WebRequest, page: ChangePage) -> list[ChangeRow]:
     return [format_row(request, change, page.addresses) for change in page.changes]
 
 
-def group_changes(request: WebRequest, page: ChangePage) -> list[ChangeGroup]:
+def group_changes(request: WebRequest, page: ChangePage) -> list[list[ChangeRow]]:
     """Return the changes of a page as rows, grouped by batch."""
     return [
-        ChangeGroup([format_row(request, change, page.addresses) for change in batch])
+        [format_row(request, change, page.addresses) for change in batch]
         for _, batch in groupby(page.changes, lambda change: change.batch)
     ]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Purged
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Field, Kind, key_of
 from dittybag.domain.errors import (
     Conflict,
@@ -33,8 +32,6 @@ _TAKEN: Final[dict[type[DittybagError], str]] = {NameTaken: "name", TitleTaken: 
 #: The number of versions searched for the one that an edit started from.
 _SEARCHED_VERSIONS: Final = 20
 
-Form = TypeVar("Form", bound="EntityForm")
-
 
 class EditConflict(Struct, frozen=True):
     """An edit that someone else saved first."""
@@ -57,6 +54,18 @@ class EntityForm(Struct, frozen=True, kw_only=True):
     problems: Sequence[Problem] = ()
     conflict: EditConflict | None = None
 
+    @classmethod
+    def stored(cls, kind: Kind, entity: Any) -> Self:
+        """Return the form of an entity."""
+        values = {name: ENTITY_TYPES[kind].field(name).text(entity) for name in form_fields(kind)}
+        return cls(kind=kind, values=values, version=entity.version)
+
+    @classmethod
+    def typed(cls, kind: Kind, request: WebRequest) -> Self:
+        """Return the submitted form."""
+        values = {name: request.form[name] for name in form_fields(kind) if name in request.form}
+        return cls(kind=kind, values=values, version=request.number_in_form("version"))
+
     def field(self, name: str) -> Field:
         """Return the description of a field. The content of a resource is stored separately."""
         is_content = self.kind == "resource" and name == "content"
@@ -69,6 +78,26 @@ class EntityForm(Struct, frozen=True, kw_only=True):
         """Return the problems with a field."""
         return [problem.message for problem in self.problems if problem.field == name]
 
+    def with_error(self, error: DittybagError) -> Self:
+        """Return the form with the problems of an error."""
+        return replace(self, problems=problems_of(error))
+
+    async def with_conflict(
+        self, request: WebRequest, theirs: Any, mine: Entity, contents: Contents = (None, None)
+    ) -> Self:
+        """Return the form with both versions; saving it again overwrites the saved one."""
+        changes = await changes_of(request, self.kind, key_of(theirs), limit=_SEARCHED_VERSIONS)
+        states = (change.after for change in changes if change.after is not None and change.purged is None)
+        original: Any = next((state for state in states if state.version == self.version), None)
+        conflict = EditConflict(
+            changes[0].actor if changes else "Someone",
+            theirs.updated_at,
+            differences(theirs, mine, contents),
+            # The contents of older versions of a resource are in its history.
+            None if original is None or self.kind == "resource" else differences(original, theirs),
+        )
+        return replace(self, version=theirs.version, conflict=conflict)
+
 
 def form_fields(kind: Kind) -> list[str]:
     """Return the names of the fields that a form has as one text each."""
@@ -77,16 +106,6 @@ def form_fields(kind: Kind) -> list[str]:
         for field in ENTITY_TYPES[kind].edited
         if field.format in ("line", "text", "number", "list")
     ]
-
-
-def stored_values(kind: Kind, entity: Entity) -> dict[str, str]:
-    """Return the values of an entity as a form shows them."""
-    return {name: ENTITY_TYPES[kind].field(name).text(entity) for name in form_fields(kind)}
-
-
-def typed_values(kind: Kind, request: WebRequest) -> dict[str, str]:
-    """Return the submitted values."""
-    return {name: request.form[name] for name in form_fields(kind) if name in request.form}
 
 
 def problems_of(error: DittybagError) -> list[Problem]:
@@ -98,33 +117,9 @@ def problems_of(error: DittybagError) -> list[Problem]:
     return [Problem(_TAKEN.get(type(error), ""), str(error))]
 
 
-async def with_conflict(
-    request: WebRequest, form: Form, theirs: Any, mine: Entity, contents: Contents = (None, None)
-) -> Form:
-    """Return the form with both versions. Saving it again overwrites the saved version, which it shows."""
-    changes = await changes_of(request, form.kind, key_of(theirs), limit=_SEARCHED_VERSIONS)
-    states = (change.after for change in changes)
-    original = next(
-        (
-            state
-            for state in states
-            if state is not None and not isinstance(state, Purged) and state.version == form.version
-        ),
-        None,
-    )
-    conflict = EditConflict(
-        changes[0].actor if changes else "Someone",
-        theirs.updated_at,
-        differences(theirs, mine, contents),
-        # The contents of older versions of a resource are in its history.
-        None if original is None or form.kind == "resource" else differences(original, theirs),
-    )
-    return replace(form, version=theirs.version, conflict=conflict)
-
-
-async def render_change_warning(request: WebRequest, kind: Kind, id: str) -> WebResponse:
+async def show_change_warning(kind: Kind, request: WebRequest) -> WebResponse:
     """Return a warning for an open form if someone else changed or deleted the entity."""
-    latest = await latest_change(request, kind, id)
+    latest = await latest_change(request, kind, request.parameters.get("id") or request.query.get("id", ""))
     if latest is None or (latest.after and latest.after.version == request.int_parameter("version")):
         return WebResponse(204)
     return render_page(request, "changed_meanwhile.html", kind=kind, latest=latest)

@@ -8,7 +8,7 @@ from dittybag.domain.changes import Change, Purged
 from dittybag.domain.entities import Kind
 from dittybag.domain.queries import ChangeQuery
 from dittybag.services.history_service import UndoSelection
-from dittybag.web.browser_requests import WebRequest
+from dittybag.web.browser_requests import WebRequest, parse_number
 from dittybag.web.entity_diffs import changed_labels
 
 
@@ -18,7 +18,7 @@ async def changes_of(
     """Return the changes of an entity, newest first; of a task, only the latest."""
     if kind == "task":
         # Users see their tasks without access to the project.
-        return [await request.workspace.tasks.latest_change(request.caller, int(id))]
+        return [await request.workspace.tasks.latest_change(request.caller, parse_number(id) or 0)]
     query = ChangeQuery(
         project=request.caller.project, kind=kind, entity=id.lower(), limit=limit, before=before
     )

@@ -126,7 +126,8 @@ async def show_prompt(request: WebRequest) -> WebResponse:
         _, file, text = await request.context.libraries.source(found.name)
     except PromptUnusable as error:
         problem = str(error)
-    report = await _report_of(request, found.library)
+    reports, _ = await request.context.library_checks.reports()
+    report = next((item for item in reports if item.name == found.library), None)
     relative_file = "" if report is None else file.removeprefix(report.folder).lstrip("/")
     values, excerpt = argument_values(request, found.arguments), excerpt_of(text)
     return render_page(
@@ -157,11 +158,6 @@ async def _find_prompt(request: WebRequest) -> LibraryPrompt:
     if found is None:
         raise LibraryPromptNotFound(name)
     return found
-
-
-async def _report_of(request: WebRequest, library: str) -> LibraryReport | None:
-    reports, _ = await request.context.library_checks.reports()
-    return next((report for report in reports if report.name == library), None)
 
 
 async def _preview(request: WebRequest, found: LibraryPrompt, values: Mapping[str, str]) -> PromptPreview:

@@ -22,15 +22,7 @@ from dittybag.domain.prompts import Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.template_arguments import describe_found
 from dittybag.web.browser_requests import WebRequest, WebResponse, redirect, status_of
-from dittybag.web.pages.entity_forms import (
-    FORM_ERRORS,
-    EntityForm,
-    problems_of,
-    render_change_warning,
-    stored_values,
-    typed_values,
-    with_conflict,
-)
+from dittybag.web.pages.entity_forms import FORM_ERRORS, EntityForm, problems_of
 from dittybag.web.pages.prompt_history import find_prompt
 from dittybag.web.template_rendering import render_page
 
@@ -93,11 +85,8 @@ class PromptForm(EntityForm, frozen=True, kw_only=True):
 
     @classmethod
     def from_prompt(cls, prompt: Prompt) -> PromptForm:
-        return cls(
-            values=stored_values("prompt", prompt),
-            rows=tuple(map(ArgumentRow.from_argument, prompt.arguments)),
-            version=prompt.version,
-        )
+        rows = tuple(map(ArgumentRow.from_argument, prompt.arguments))
+        return replace(cls.stored("prompt", prompt), rows=rows)
 
     @classmethod
     def from_request(cls, request: WebRequest) -> PromptForm:
@@ -107,11 +96,10 @@ class PromptForm(EntityForm, frozen=True, kw_only=True):
                 is_required = found[2] == "required"
                 rows.setdefault(int(found[1]), {})[found[2]] = True if is_required else value
         argument_rows = (ArgumentRow(**rows[number]) for number in sorted(rows))
-        return cls(
-            values=typed_values("prompt", request),
+        return replace(
+            cls.typed("prompt", request),
             rows=tuple(row for row in argument_rows if not row.is_empty),
             verbatim="verbatim" in request.form,
-            version=request.number_in_form("version"),
         )
 
     @property
@@ -264,12 +252,8 @@ async def _render_conflict(request: WebRequest, form: PromptForm, theirs: Prompt
     if mine == theirs:
         link = request.link(f"/prompts/{theirs.id}", saved="edit")
         return redirect(link, "Someone else already saved the same changes")
-    form = await with_conflict(request, form, theirs, mine)
+    form = await form.with_conflict(request, theirs, mine)
     return await _render_form(request, form, status=409, prompt=theirs)
-
-
-async def show_change_warning(request: WebRequest) -> WebResponse:
-    return await render_change_warning(request, "prompt", request.parameters["id"])
 
 
 # Rendering forms

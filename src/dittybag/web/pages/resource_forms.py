@@ -37,10 +37,6 @@ from dittybag.web.pages.entity_forms import (
     EntityForm,
     form_fields,
     problems_of,
-    render_change_warning,
-    stored_values,
-    typed_values,
-    with_conflict,
 )
 from dittybag.web.pages.entity_history import latest_change
 from dittybag.web.template_rendering import render_page
@@ -53,17 +49,18 @@ _INVALID_NAME_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 def _stored_form(resource: Resource, content: bytes) -> EntityForm:
     """Return the form of a resource, without a content that is not text or too long to edit."""
-    values = stored_values("resource", resource)
-    if resource.is_text and resource.size <= _MAX_EDITED_BYTES:
-        values["content"] = content.decode()
-    return EntityForm(kind="resource", values=values, version=resource.version)
+    form = EntityForm.stored("resource", resource)
+    if not resource.is_text or resource.size > _MAX_EDITED_BYTES:
+        return form
+    return replace(form, values={**form.values, "content": content.decode()})
 
 
 def _typed_form(request: WebRequest) -> EntityForm:
-    values = {name: value.strip() for name, value in typed_values("resource", request).items()}
+    form = EntityForm.typed("resource", request)
+    values = {name: value.strip() for name, value in form.values.items()}
     if "content" in request.form:
         values["content"] = request.form["content"]
-    return EntityForm(kind="resource", values=values, version=request.number_in_form("version"))
+    return replace(form, values=values)
 
 
 def _render_form(
@@ -131,8 +128,7 @@ async def save_resource(request: WebRequest) -> WebResponse:
     except (Outdated, ResourceNotFound):
         return await _render_conflict(request, form, await resources.by_id(request.caller, resource.id))
     except FORM_ERRORS as error:
-        form = replace(form, problems=problems_of(error))
-        return _render_form(request, form, resource=resource, status=status_of(error))
+        return _render_form(request, form.with_error(error), resource=resource, status=status_of(error))
     return redirect(request.link("/resources/view", uri=changed.uri), "Saved")
 
 
@@ -159,12 +155,8 @@ async def _render_conflict(request: WebRequest, form: EntityForm, theirs: Resour
     digest = theirs.sha256 if new is UNSET else sha256(new).hexdigest()
     mine = replace(theirs, **values | {"uri": _uri(form), "sha256": digest})
     old = _normalise_newlines(content.decode("utf-8", "replace")).encode()
-    form = await with_conflict(request, form, theirs, mine, (old, form.value("content").encode()))
+    form = await form.with_conflict(request, theirs, mine, (old, form.value("content").encode()))
     return _render_form(request, form, resource=theirs, status=409)
-
-
-async def show_change_warning(request: WebRequest) -> WebResponse:
-    return await render_change_warning(request, "resource", request.query.get("id", ""))
 
 
 # Files

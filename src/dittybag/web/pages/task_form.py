@@ -17,15 +17,7 @@ from dittybag.web.browser_requests import (
     parse_number,
     status_of,
 )
-from dittybag.web.pages.entity_forms import (
-    FORM_ERRORS,
-    EntityForm,
-    problems_of,
-    render_change_warning,
-    stored_values,
-    typed_values,
-    with_conflict,
-)
+from dittybag.web.pages.entity_forms import FORM_ERRORS, EntityForm
 from dittybag.web.pages.task_actions import respond_with_notice
 from dittybag.web.task_display import ENERGY_NAMES, PRIORITY_TITLES, due_of, local_now
 from dittybag.web.template_rendering import render_page
@@ -36,15 +28,13 @@ _MAX_RENDERED_NOTES: Final = 20_000
 
 async def show_form(request: WebRequest) -> WebResponse:
     task = await request.workspace.tasks.get(request.caller, request.number_in_path("id"))
-    return _render_form(request, task, EntityForm(kind="task", values={}, version=task.version))
+    return _render_form(request, task, EntityForm.stored("task", task))
 
 
 async def save_task(request: WebRequest) -> WebResponse:
     """Save a task, unless someone else changed it in the meantime."""
     number, tasks = request.number_in_path("id"), request.workspace.tasks
-    form = EntityForm(
-        kind="task", values=typed_values("task", request), version=request.number_in_form("version")
-    )
+    form = EntityForm.typed("task", request)
     try:
         fields = _parse_values(form.values)
         # A form without a version overwrites: the task was deleted and restored in the meantime.
@@ -53,7 +43,7 @@ async def save_task(request: WebRequest) -> WebResponse:
         task = await tasks.get(request.caller, number)
         # An empty text is stored as None.
         mine = replace(task, **{name: None if value == "" else value for name, value in fields.items()})
-        return _render_form(request, task, await with_conflict(request, form, task, mine), 409)
+        return _render_form(request, task, await form.with_conflict(request, task, mine), 409)
     except TaskNotFound:
         # Raises again if the task never existed.
         deletion = await tasks.latest_change(request.caller, number)
@@ -61,12 +51,8 @@ async def save_task(request: WebRequest) -> WebResponse:
         return _render_form(request, deletion.before, form, 409, deletion=deletion)
     except FORM_ERRORS as error:
         task = await tasks.get(request.caller, number)
-        return _render_form(request, task, replace(form, problems=problems_of(error)), status_of(error))
+        return _render_form(request, task, form.with_error(error), status_of(error))
     return await respond_with_notice(request, number)
-
-
-async def show_change_warning(request: WebRequest) -> WebResponse:
-    return await render_change_warning(request, "task", str(request.number_in_path("id")))
 
 
 def _parse_values(values: Mapping[str, str]) -> dict[str, Any]:
@@ -94,7 +80,7 @@ def _render_form(
         "tasks/task_form.html",
         status=status,
         task=task,
-        form=replace(form, values={**stored_values("task", task), **form.values}),
+        form=replace(form, values={**EntityForm.stored("task", task).values, **form.values}),
         deletion=deletion,
         due=due_of(task, local_now()),
         rendered_notes=(task.notes or "")[:_MAX_RENDERED_NOTES],
