@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Final, Literal
 
@@ -114,8 +114,8 @@ class _RowBuilder:
             # Nothing matches, so there is no point in highlighting everything.
             return (TextSpan(old),), (TextSpan(new),)
         return (
-            tuple(_highlight_runs(old_words, [(begin, end) for begin, end, _, _ in runs])),
-            tuple(_highlight_runs(new_words, [(begin, end) for _, _, begin, end in runs])),
+            tuple(highlight_runs(old_words, [(begin, end) for begin, end, _, _ in runs])),
+            tuple(highlight_runs(new_words, [(begin, end) for _, _, begin, end in runs])),
         )
 
 
@@ -124,7 +124,8 @@ def _shown(line: str, start: int = 0) -> str:
     return cut_line(line, start, _MAX_LINE_LENGTH).replace("\r", "\u240d")
 
 
-def _highlight_runs(words: list[str], runs: list[tuple[int, int]]) -> Iterator[TextSpan]:
+def highlight_runs(words: Sequence[str], runs: Iterable[tuple[int, int]]) -> Iterator[TextSpan]:
+    """Yield spans of the words, or of the characters of a text, with some ranges highlighted."""
     at = 0
     for begin, end in runs:
         if at < begin:

@@ -185,16 +185,14 @@ async def _read_as_agent(request: WebRequest, uri: str) -> dict[str, Any]:
 
 def _format_result(result: dict[str, Any]) -> str:
     """Format a result as JSON, with long values cut."""
-    contents = [
-        {field: _clip_value(value) if field in ("text", "blob") else value for field, value in item.items()}
-        for item in result["contents"]
-    ]
+    contents = [{field: _clip_value(value) for field, value in item.items()} for item in result["contents"]]
     return json.dumps({**result, "contents": contents}, indent=2, ensure_ascii=False)
 
 
-def _clip_value(value: str) -> str:
-    left = len(value) - _MAX_AGENT_LENGTH
-    return value if left <= 0 else f"{value[:_MAX_AGENT_LENGTH]}… and {left} more characters"
+def _clip_value(value: Any) -> Any:
+    if not isinstance(value, str) or len(value) <= _MAX_AGENT_LENGTH:
+        return value
+    return f"{value[:_MAX_AGENT_LENGTH]}… and {len(value) - _MAX_AGENT_LENGTH} more characters"
 
 
 async def show_rendered_template(request: WebRequest) -> WebResponse:
@@ -205,30 +203,20 @@ async def show_rendered_template(request: WebRequest) -> WebResponse:
     template = uri_templates.parse(resource.uri)
     values = {name: request.query.get(_VARIABLE_PREFIX + name, "") for name in template.variables}
     missing = [name for name, value in values.items() if not value]
-    if missing:
-        return render_page(request, "resources/rendered_template.html", missing=missing, uri="", problem="")
     uri = resource.uri
     for name, value in values.items():
         uri = uri.replace(f"{{{name}}}", quote(value, safe=""))
+    shown: dict[str, Any] = {"missing": missing, "uri": uri, "problem": "", "preview": None}
     try:
-        result = await _read_as_agent(request, uri)
+        if not missing:
+            result = await _read_as_agent(request, uri)
+            shown["result"] = _format_result(result)
+            [item] = result["contents"]
+            if "text" in item:
+                shown["preview"] = await text_preview(item.get("mimeType", ""), resource.name, item["text"])
     except DittybagError as error:
-        return render_page(
-            request, "resources/rendered_template.html", missing=[], uri=uri, problem=str(error)
-        )
-    [item] = result["contents"]
-    preview = None
-    if "text" in item:
-        preview = await text_preview(item.get("mimeType", ""), resource.name, item["text"])
-    return render_page(
-        request,
-        "resources/rendered_template.html",
-        missing=[],
-        uri=uri,
-        problem="",
-        preview=preview,
-        result=_format_result(result),
-    )
+        shown["problem"] = str(error)
+    return render_page(request, "resources/rendered_template.html", **shown)
 
 
 # Bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from dittybag.services.search_service import SEARCH_KINDS, SearchHit
 from dittybag.web.browser_requests import WebRequest, WebResponse
 from dittybag.web.library_checks import search_prompts
 from dittybag.web.pages.change_display import entity_link
-from dittybag.web.side_by_side import TextSpan
+from dittybag.web.side_by_side import TextSpan, highlight_runs
 from dittybag.web.template_rendering import render_page
 
 #: Maximum number of results of each kind in the dropdown and on the results page.
@@ -103,20 +104,10 @@ def _shorten_lead(spans: list[TextSpan]) -> list[TextSpan]:
 
 def highlight_matches(text: str, query: str) -> list[TextSpan]:
     """Split a short text into spans and highlight the matches."""
-    needle = fold(query)
     # Case folding can turn one character into several.
     origins = [at for at, character in enumerate(text) for _ in fold(character)]
-    folded_text = "".join(fold(character) for character in text)
-    spans, done = [], 0
-    at = folded_text.find(needle) if needle else -1
-    while at >= 0:
-        begin, end = max(origins[at], done), origins[at + len(needle) - 1] + 1
-        if begin > done:
-            spans.append(TextSpan(text[done:begin]))
-        if end > begin:
-            spans.append(TextSpan(text[begin:end], is_highlighted=True))
-            done = end
-        at = folded_text.find(needle, at + len(needle))
-    if done < len(text):
-        spans.append(TextSpan(text[done:]))
-    return spans
+    runs, done = [], 0
+    for found in re.finditer(re.escape(fold(query)), fold(text)):
+        begin, done = max(origins[found.start()], done), origins[found.end() - 1] + 1
+        runs.append((begin, done))
+    return list(highlight_runs(text, runs))
