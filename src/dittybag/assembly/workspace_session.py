@@ -72,7 +72,7 @@ def run_in_session(
         workspace = await open_workspace(settings, create=create)
         try:
             project = await workspace.projects.find(settings.project)
-            return await work(WorkspaceSession(workspace, Caller(project.id, actor)))
+            return await work(WorkspaceSession(workspace, Caller(project.id, actor, interface="cli")))
         finally:
             await workspace.store.close()
 

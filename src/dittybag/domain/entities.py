@@ -39,6 +39,8 @@ class Field(Struct, frozen=True):
     format: FieldFormat = "line"
     #: In characters; `None` if the text is limited in another way, or not a text.
     max_length: int | None = None
+    #: Whether it may be missing. An empty text is stored as `None`.
+    optional: bool = False
 
     def text(self, entity: Entity | None) -> str:
         """Return the value of the field as text; empty if there is none. For a content, its SHA-256."""
@@ -85,6 +87,14 @@ class EntityType(Struct, frozen=True, kw_only=True):
             name: getattr(entity, name) for name in (*(field.name for field in self.edited), *self.derived)
         }
 
+    def normalise(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return valid fields as they are stored."""
+        optional = {field.name for field in self.edited if field.optional}
+        stored = {name: value or None if name in optional else value for name, value in fields.items()}
+        if "tags" in fields:
+            stored["tags"] = prompts.normalise_tags(fields["tags"])
+        return stored
+
     def changed_fields(self, before: Entity | None, after: Entity | None) -> list[Field]:
         """Return the edited fields that differ between two states; all that have a value if one is `None`."""
         return [field for field in self.edited if field.text(before) != field.text(after)]
@@ -108,7 +118,7 @@ _PROMPT: Final = EntityType(
     edited=(
         Field("title", "Title", max_length=prompts.TITLE_LENGTH),
         Field("name", "Name", max_length=NAME_LENGTH),
-        Field("description", "Description", "text", prompts.DESCRIPTION_LENGTH),
+        Field("description", "Description", "text", prompts.DESCRIPTION_LENGTH, optional=True),
         Field("tags", "Tags", "list"),
         Field("content", "Content", "text"),
         Field("arguments", "Arguments", "json"),
@@ -123,10 +133,10 @@ _RESOURCE: Final = EntityType(
     key="number",
     edited=(
         Field("name", "Name", max_length=NAME_LENGTH),
-        Field("title", "Title", max_length=prompts.TITLE_LENGTH),
+        Field("title", "Title", max_length=prompts.TITLE_LENGTH, optional=True),
         Field("uri", "URI", max_length=resources.URI_LENGTH),
         Field("mime_type", "Type"),
-        Field("description", "Description", "text", prompts.DESCRIPTION_LENGTH),
+        Field("description", "Description", "text", prompts.DESCRIPTION_LENGTH, optional=True),
         Field("sha256", "Content", "content"),
     ),
     derived=("size",),
@@ -140,13 +150,13 @@ _TASK: Final = EntityType(
     key="id",
     edited=(
         Field("title", "Title", max_length=tasks.TITLE_LENGTH),
-        Field("project", "Project", max_length=tasks.PROJECT_LENGTH),
+        Field("project", "Project", max_length=tasks.PROJECT_LENGTH, optional=True),
         Field("priority", "Priority", "number"),
         Field("energy", "Energy"),
         Field("time_estimate", "Time estimate", max_length=tasks.TIME_ESTIMATE_LENGTH),
-        Field("due_date", "Due"),
+        Field("due_date", "Due", optional=True),
         Field("completed_at", "Done", "time"),
-        Field("notes", "Notes", "text", tasks.NOTES_LENGTH),
+        Field("notes", "Notes", "text", tasks.NOTES_LENGTH, optional=True),
     ),
     hidden=frozenset(("user",)),
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from dittybag.domain.errors import Problem, clip
+from dittybag.domain.errors import Check, Problem, clip, field_problems
 from dittybag.domain.names import name_problem
 from dittybag.domain.text import body_problem, line_problem, one_line
 
@@ -106,31 +107,6 @@ def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag.lower() for tag in tags))
 
 
-def problems(
-    *,
-    name: str | None = None,
-    title: str | None = None,
-    content: str | None = None,
-    description: str | None = None,
-    tags: Sequence[str] | None = None,
-    arguments: Sequence[Argument] | None = None,
-) -> Iterator[Problem]:
-    """Yield all problems with the given fields."""
-    if name is not None and (problem := name_problem("Prompt", name)):
-        yield Problem("name", problem)
-    if title is not None and (problem := title_problem(title)):
-        yield Problem("title", problem)
-    if content is not None and (problem := _content_problem(content)):
-        yield Problem("content", problem)
-    if description is not None and (problem := description_problem(description)):
-        yield Problem("description", problem)
-    if tags is not None:
-        yield from _tag_problems(tags)
-    if arguments is not None:
-        for problem in _argument_problems(arguments):
-            yield Problem("arguments", problem)
-
-
 def title_problem(title: str) -> str | None:
     """Return the problem with the title of a prompt, or `None`. It may be blank and have several lines."""
     if not 1 <= len(title) <= TITLE_LENGTH:
@@ -177,7 +153,12 @@ def _tag_problems(tags: Sequence[str]) -> Iterator[Problem]:
             )
 
 
-def _argument_problems(arguments: Sequence[Argument]) -> Iterator[str]:
+def _argument_problems(arguments: Sequence[Argument]) -> Iterator[Problem]:
+    for message in _argument_messages(arguments):
+        yield Problem("arguments", message)
+
+
+def _argument_messages(arguments: Sequence[Argument]) -> Iterator[str]:
     if len(arguments) > MAX_ARGUMENTS:
         yield f"At most {MAX_ARGUMENTS} arguments are allowed, not {len(arguments)}"
         return
@@ -194,3 +175,18 @@ def _argument_problems(arguments: Sequence[Argument]) -> Iterator[str]:
             yield f"Argument '{shown}' must have at most {MAX_CHOICES} choices"
         elif any(not 1 <= len(c) <= TITLE_LENGTH or line_problem("", c) for c in argument.choices):
             yield f"Argument '{shown}' has a choice that is not a single line of 1-{TITLE_LENGTH} characters"
+
+
+def problems(**fields: Any) -> Iterator[Problem]:
+    """Yield all problems with the given fields."""
+    return field_problems(_CHECKS, fields)
+
+
+_CHECKS: Final[Mapping[str, Check]] = {
+    "name": partial(name_problem, "Prompt"),
+    "title": title_problem,
+    "content": _content_problem,
+    "description": description_problem,
+    "tags": _tag_problems,
+    "arguments": _argument_problems,
+}

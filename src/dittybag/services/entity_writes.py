@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 
 from dittybag.domain.entities import Entity, Kind, kind_of, type_of
 from dittybag.domain.errors import Conflict, Outdated
-from dittybag.domain.ports import Transaction
+from dittybag.domain.ports import Transaction, Write
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
@@ -50,6 +51,13 @@ async def update(transaction: Transaction, entity: E, **fields: Any) -> E:
     changed = next_version(entity, transaction.now, **fields)
     await transaction.write("update", entity, changed)
     return changed
+
+
+async def delete_all(transaction: Transaction, entities: Iterable[E]) -> list[E]:
+    """Delete entities, each once. Returns them."""
+    deleted = list({entity.id: entity for entity in entities}.values())
+    await transaction.write_all([Write("delete", entity, None) for entity in deleted])
+    return deleted
 
 
 async def is_taken(

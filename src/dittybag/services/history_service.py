@@ -18,14 +18,14 @@ from dittybag.domain.errors import (
     ProjectGone,
     TooManyChanges,
 )
-from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.ports import Store, Transaction, Write
 from dittybag.domain.projects import Project
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.services.caller import Caller, ScopedStore, readable_project, reading, writable_project, writing
 from dittybag.services.entity_writes import require_unique
-from dittybag.services.project_service import delete_contents
+from dittybag.services.project_service import content_deletions
 
 #: Number of changes to look up at a time. Those that are read at once are limited in size, too.
 _SCANNED_AT_ONCE: Final = 500
@@ -407,9 +407,8 @@ async def _restore(transaction: Transaction, change: Change, wanted: Entity | Pu
     assert not isinstance(wanted, Purged)
     if wanted is None:
         if current is not None:
-            if isinstance(current, Project):
-                await delete_contents(transaction, current)
-            await transaction.write("restore", current, None)
+            contents = await content_deletions(transaction, current) if isinstance(current, Project) else []
+            await transaction.write_all([*contents, Write("restore", current, None)])
         return None
     last = current if current is not None else latest.before
     assert last is not None

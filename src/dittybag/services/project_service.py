@@ -5,8 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from dittybag.domain.errors import NotAllowed, ProjectNotFound, ProjectProtected
-from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.ports import Store, Transaction, Write
 from dittybag.domain.projects import DEFAULT_PROJECT, Project, ProjectSize, checked_name
+from dittybag.domain.prompts import Prompt
+from dittybag.domain.resources import Resource
 from dittybag.services.caller import Caller, ScopedStore, owner_reading, owner_writing
 from dittybag.services.entity_writes import create, require_unique, update
 
@@ -74,19 +76,21 @@ async def rename_project(transaction: Transaction, name: str, new_name: str, *, 
 async def delete_project(transaction: Transaction, name: str, *, actor: str) -> Project:
     """Delete a project with its prompts and resources. Tasks stay: their project is free text."""
     project = await find_project(transaction, name)
-    await delete_contents(transaction, project)
-    await transaction.write("delete", project, None)
+    await transaction.write_all(
+        [*await content_deletions(transaction, project), Write("delete", project, None)]
+    )
     return project
 
 
-async def delete_contents(transaction: Transaction, project: Project) -> None:
-    """Delete the prompts and resources of a project before the project itself, each as its own change."""
+async def content_deletions(transaction: Transaction, project: Project) -> list[Write]:
+    """Return the deletions of the prompts and resources of a project, which come before its own."""
     if project.name == DEFAULT_PROJECT:
         raise ProjectProtected(project.name)
-    for prompt in await transaction.prompts.in_project(project.id):
-        await transaction.write("delete", prompt, None)
-    for resource in await transaction.resources.listing(project.id):
-        await transaction.write("delete", resource, None)
+    contents: tuple[Prompt | Resource, ...] = (
+        *await transaction.prompts.in_project(project.id),
+        *await transaction.resources.listing(project.id),
+    )
+    return [Write("delete", entity, None) for entity in contents]
 
 
 def can_create_projects(caller: Caller) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -38,6 +38,7 @@ from dittybag.services.caller import (
 )
 from dittybag.services.entity_writes import (
     create,
+    delete_all,
     given_fields,
     is_taken,
     next_version,
@@ -45,6 +46,8 @@ from dittybag.services.entity_writes import (
     require_version,
     update,
 )
+
+_PROMPT: Final = ENTITY_TYPES["prompt"]
 
 
 class PromptPage(Struct, frozen=True):
@@ -122,7 +125,7 @@ async def _first_free(
     for value in candidates:
         if not await is_taken(transaction, "prompt", project, field, value):
             return value
-    raise ENTITY_TYPES["prompt"].unique[field](value, project.name)
+    raise _PROMPT.unique[field](value, project.name)
 
 
 async def lookup_prompt(transaction: Transaction, caller: Caller, address: PromptAddress) -> Prompt | None:
@@ -165,10 +168,7 @@ async def delete_prompts(
     """Delete prompts: all of them or, if one does not exist, none."""
     project = await writable_project(transaction, caller)
     found = [await address.find(transaction, project) for address in addresses]
-    deleted = list({prompt.id: prompt for prompt in found}.values())
-    for prompt in deleted:
-        await transaction.write("delete", prompt, None)
-    return deleted
+    return await delete_all(transaction, found)
 
 
 async def prompt_names(transaction: Transaction, caller: Caller, limit: int) -> list[str]:
@@ -297,7 +297,7 @@ class PromptService:
         require(problems(name=name, title=title, **others))
         if arguments:
             await require_syntax(self._syntax, caller, content)
-        return await self._store.write(caller, create_prompt, name, title, _normalise(others))
+        return await self._store.write(caller, create_prompt, name, title, _PROMPT.normalise(others))
 
     async def get(self, caller: Caller, address: PromptAddress) -> Prompt:
         require_project_access(caller)
@@ -314,7 +314,7 @@ class PromptService:
         fields = given_fields(change)
         require(problems(**fields))
         await self._require_syntax(caller, address, change)
-        return await self._store.write(caller, update_prompt, address, _normalise(fields), version)
+        return await self._store.write(caller, update_prompt, address, _PROMPT.normalise(fields), version)
 
     async def _require_syntax(self, caller: Caller, address: PromptAddress, change: PromptChange) -> None:
         """Raise `Invalid` if the change makes the prompt a template that cannot be parsed."""
@@ -336,10 +336,3 @@ class PromptService:
         """See `page_prompts`."""
         is_slow = bool(query.text or query.all_tags)
         return await self._store.read(caller, page_prompts, query, slow=is_slow)
-
-
-def _normalise(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return valid fields as they are stored."""
-    if "tags" in fields:
-        fields = fields | {"tags": normalise_tags(fields["tags"])}
-    return fields | {"description": fields["description"] or None} if "description" in fields else fields

@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import NotFound, Problem, ResourceNotFound, SeveralConflicts, require
 from dittybag.domain.ports import Store, TemplateSyntax, Transaction
 from dittybag.domain.projects import Project
@@ -35,11 +36,14 @@ from dittybag.services.caller import (
 )
 from dittybag.services.entity_writes import (
     create,
+    delete_all,
     find_conflicts,
     given_fields,
     next_version,
     require_version,
 )
+
+_RESOURCE: Final = ENTITY_TYPES["resource"]
 
 #: Maximum number of MIME types in a filter.
 _MAX_TYPES: Final = 50
@@ -95,7 +99,7 @@ async def update_resource(
     project = await writable_project(transaction, caller)
     resource = await _find_by_name(transaction, project, name)
     require_version(resource, version)
-    fields = _normalise(given_fields(change, "content"))
+    fields = _RESOURCE.normalise(given_fields(change, "content"))
     content = None if change.content is UNSET else change.content
     # The MIME type that the content is checked against may be the stored one.
     fields.setdefault("mime_type", resource.mime_type)
@@ -126,10 +130,7 @@ async def delete_resources(
     """Delete resources by name or URI: all of them or, if one does not exist, none."""
     project = await writable_project(transaction, caller)
     found = [await _by_name_or_uri(transaction, project, reference) for reference in references]
-    deleted = list({resource.id: resource for resource in found}.values())
-    for resource in deleted:
-        await transaction.write("delete", resource, None)
-    return deleted
+    return await delete_all(transaction, found)
 
 
 async def find_resource(transaction: Transaction, caller: Caller, reference: str) -> Resource:
@@ -252,7 +253,7 @@ class ResourceService:
 
         Bytes are stored unchanged; a string is base64 if the MIME type is not a text type.
         """
-        fields = _normalise(
+        fields = _RESOURCE.normalise(
             {"name": name, "uri": uri, "mime_type": mime_type, "title": title, "description": description}
         )
         require(_problems(content, **fields))
@@ -294,13 +295,6 @@ class ResourceService:
                 self._types.clear()
             self._types[caller.project] = stamp, page.types
         return page
-
-
-def _normalise(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields as they are stored: an empty title or description as `None`."""
-    return {
-        name: value or None if name in ("title", "description") else value for name, value in fields.items()
-    }
 
 
 def _require_text(content: bytes, mime_type: str) -> None:

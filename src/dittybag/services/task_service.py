@@ -9,8 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged, require_content
+from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import ChangedMeanwhile, TaskNotFound, require
-from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.ports import Store, Transaction, Write
 from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import (
     ENERGIES,
@@ -32,7 +33,7 @@ from dittybag.services.caller import (
     require_write_scope,
     writing,
 )
-from dittybag.services.entity_writes import create, require_version, update
+from dittybag.services.entity_writes import create, delete_all, next_version, require_version, update
 
 
 class TaskStats(Struct, frozen=True):
@@ -116,12 +117,16 @@ async def reopen_tasks(transaction: Transaction, caller: Caller, ids: Sequence[i
 async def _mark(
     transaction: Transaction, caller: Caller, ids: Sequence[int], completed_at: int | None
 ) -> list[TaskMark]:
-    return [
-        TaskMark(task, changed=False)
-        if task.completed == (completed_at is not None)
-        else TaskMark(await update(transaction, task, completed_at=completed_at), changed=True)
-        for task in await find_own_tasks(transaction, caller, ids)
-    ]
+    tasks = await find_own_tasks(transaction, caller, ids)
+    changed = {
+        task.id: next_version(task, transaction.now, completed_at=completed_at)
+        for task in tasks
+        if task.completed != (completed_at is not None)
+    }
+    await transaction.write_all(
+        [Write("update", task, changed[task.id]) for task in tasks if task.id in changed]
+    )
+    return [TaskMark(changed.get(task.id, task), task.id in changed) for task in tasks]
 
 
 async def delete_task(transaction: Transaction, caller: Caller, id: int) -> Task:
@@ -131,10 +136,7 @@ async def delete_task(transaction: Transaction, caller: Caller, id: int) -> Task
 
 async def delete_tasks(transaction: Transaction, caller: Caller, ids: Sequence[int]) -> list[Task]:
     """Delete tasks: all of them or, if one does not exist, none."""
-    deleted = await find_own_tasks(transaction, caller, ids)
-    for task in deleted:
-        await transaction.write("delete", task, None)
-    return deleted
+    return await delete_all(transaction, await find_own_tasks(transaction, caller, ids))
 
 
 async def search_tasks(
@@ -265,12 +267,9 @@ async def count_all_tasks(transaction: Transaction) -> int:
 
 
 def _validate(fields: dict[str, Any]) -> dict[str, Any]:
-    """Validate fields and return them as they are stored: an empty string as `None`. Raises `Invalid`."""
+    """Return fields as they are stored. Raises `Invalid`."""
     require(problems(**fields))
-    return {
-        name: value or None if name in ("project", "notes", "due_date") else value
-        for name, value in fields.items()
-    }
+    return ENTITY_TYPES["task"].normalise(fields)
 
 
 def _column_keys(filter: TaskFilter, by: TaskGrouping) -> list[int] | list[str] | None:

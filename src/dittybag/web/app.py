@@ -144,14 +144,18 @@ class WebApp:
             raise ProjectNotFound(name)
         principal = request.session.principal
         if principal is None:
-            request.set_project(project, Caller(project.id, f"{self._context.person} via {_VIA}"))
+            request.set_project(
+                project, Caller(project.id, f"{self._context.person} via {_VIA}", interface="web")
+            )
             return
         if project.id != self._context.project:
             principal = await self._sessions.principal_in(cookies(request.headers)[COOKIE], project.id)
             if principal is None or not principal.sees_project:
                 # Do not reveal that the project exists.
                 raise ProjectNotFound(name)
-        caller = Caller(project.id, f"{principal.user} via {_VIA}", principal.user, principal)
+        caller = Caller(
+            project.id, f"{principal.user} via {_VIA}", principal.user, principal, interface="web"
+        )
         request.set_project(project, caller)
 
     # Signing in and out

@@ -62,7 +62,7 @@ def format_row(
         seq=change.seq,
         at=change.at,
         actor=clip(change.actor, _MAX_LABEL_LENGTH),
-        is_by_person=is_person(change.actor, request.context.person),
+        is_by_person=is_person(change.actor, change.interface, request.context.person),
         verb=change.verb,
         kind=change.kind,
         label=clip(change.label, _MAX_LABEL_LENGTH),
