@@ -73,7 +73,6 @@ class EventStreams:
         context.request_log.subscribe(lambda: _notify(self._request_subscribers, "request"))
 
     def close(self) -> None:
-        """End all streams."""
         self._is_closed = True
         _notify(self._subscribers, "")
 

@@ -66,16 +66,8 @@ def static_link(name: str) -> str:
     return f"/static/{name}?v={static_files()[name].version}"
 
 
-# Template filters and functions
-
-
-def relative_time(at: int) -> str:
-    """Format a time relative to now, as in `3 minutes ago`."""
-    return format_ago(at, time.time_ns() // 1000)
-
-
 _FILTERS: Final[dict[str, Callable[..., Any]]] = {
-    "relative_time": relative_time,
+    "relative_time": lambda at: format_ago(at, time.time_ns() // 1000),
     "iso_time": iso,
     "size": format_size,
     "number": lambda number: f"{number:,}",

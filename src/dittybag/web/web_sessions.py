@@ -144,7 +144,6 @@ class WebSessions:
         return secret
 
     async def sign_out(self, secret: str) -> None:
-        """End a session."""
         key = _session_id(secret)
         self._cache.pop(key, None)
         await self._store.write(lambda transaction: transaction.delete_session(key), actor="")

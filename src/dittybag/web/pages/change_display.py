@@ -38,10 +38,6 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     project: str
 
 
-def format_rows(request: WebRequest, page: ChangePage) -> list[ChangeRow]:
-    return [format_row(request, change, page.addresses) for change in page.changes]
-
-
 def group_changes(request: WebRequest, page: ChangePage) -> list[list[ChangeRow]]:
     """Return the changes of a page as rows, grouped by batch."""
     return [

@@ -15,7 +15,6 @@ _MAX_REQUESTS: Final = 30
 
 
 async def show_requests(request: WebRequest) -> WebResponse:
-    """Return the recent requests as a fragment."""
     return render_page(request, "connect/recent_requests.html", requests=_recent_requests(request))
 
 

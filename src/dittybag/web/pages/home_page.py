@@ -9,7 +9,7 @@ from dittybag.domain.queries import ChangeQuery
 from dittybag.services.history_service import ChangePage
 from dittybag.services.project_overview import DayUsage
 from dittybag.web.browser_requests import WebRequest, WebResponse, project_link
-from dittybag.web.pages.change_display import ChangeRow, format_rows
+from dittybag.web.pages.change_display import ChangeRow, format_row
 from dittybag.web.template_rendering import render_page
 
 #: Maximum numbers of recent changes and of recently edited entities.
@@ -29,7 +29,7 @@ async def show(request: WebRequest) -> WebResponse:
     query = ChangeQuery(project=caller.project, limit=_SEARCHED_CHANGES)
     page = await workspace.history.browse(caller, query)
     reports = await request.context.libraries.reports()
-    rows = format_rows(request, page)
+    rows = [format_row(request, change, page.addresses) for change in page.changes]
     library_prompts = sum(report.prompts for report in reports)
     return render_page(
         request,

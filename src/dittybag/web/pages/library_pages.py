@@ -29,7 +29,6 @@ class LibraryHealth(Struct, frozen=True):
 
     @property
     def problems(self) -> list[FileProblem]:
-        """Errors first."""
         return sorted(self.report.problems, key=lambda problem: problem.level != "error")
 
     @property

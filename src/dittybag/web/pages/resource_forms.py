@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from dittybag.domain.changes import require_content
+from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import (
     DittybagError,
     NameTaken,
@@ -84,16 +85,10 @@ async def create_resource(request: WebRequest) -> WebResponse:
     form = _typed_form(request)
     # As bytes, because a string of a binary type would be decoded as base64.
     content = form.value("content").encode()
+    fields = _fields(form)
+    fields["mime_type"] = fields["mime_type"] or guess_mime_type(fields["name"], content)
     try:
-        resource, _ = await request.workspace.resources.create(
-            request.caller,
-            name=form.value("name"),
-            uri=_uri(form),
-            content=content,
-            mime_type=form.value("mime_type") or guess_mime_type(form.value("name"), content),
-            title=form.value("title"),
-            description=form.value("description"),
-        )
+        resource, _ = await request.workspace.resources.create(request.caller, content=content, **fields)
     except FORM_ERRORS as error:
         # The problem with a URI derived from the name is the name.
         found = problems_of(error)
@@ -119,17 +114,18 @@ async def save_resource(request: WebRequest) -> WebResponse:
     if form.version != resource.version:
         return await _render_conflict(request, form, resource)
     [content] = await resources.contents(request.caller, [resource])
-    change: dict[str, Any] = {name: form.value(name) for name in form_fields("resource")}
-    change |= {"uri": _uri(form), "content": _new_content(form, content)}
+    change = ResourceChange(**_fields(form), content=_new_content(form, content))
     try:
-        changed, _ = await resources.update(
-            request.caller, resource.name, ResourceChange(**change), version=form.version
-        )
+        changed, _ = await resources.update(request.caller, resource.name, change, version=form.version)
     except (Outdated, ResourceNotFound):
         return await _render_conflict(request, form, await resources.by_id(request.caller, resource.id))
     except FORM_ERRORS as error:
         return _render_form(request, form.with_error(error), resource=resource, status=status_of(error))
     return redirect(request.link("/resources/view", uri=changed.uri), "Saved")
+
+
+def _fields(form: EntityForm) -> dict[str, Any]:
+    return {**{name: form.value(name) for name in form_fields("resource")}, "uri": _uri(form)}
 
 
 def _new_content(form: EntityForm, content: bytes) -> bytes | UnsetType:
@@ -150,10 +146,9 @@ def _normalise_newlines(text: str) -> str:
 async def _render_conflict(request: WebRequest, form: EntityForm, theirs: Resource) -> WebResponse:
     """Show both versions side by side, and the form to overwrite the saved version."""
     [content] = await request.workspace.resources.contents(request.caller, [theirs])
-    values: dict[str, Any] = {name: form.value(name) or None for name in form_fields("resource")}
     new = _new_content(form, content)
     digest = theirs.sha256 if new is UNSET else sha256(new).hexdigest()
-    mine = replace(theirs, **values | {"uri": _uri(form), "sha256": digest})
+    mine = replace(theirs, **ENTITY_TYPES["resource"].normalise(_fields(form)), sha256=digest)
     old = _normalise_newlines(content.decode("utf-8", "replace")).encode()
     form = await form.with_conflict(request, theirs, mine, (old, form.value("content").encode()))
     return _render_form(request, form, resource=theirs, status=409)

@@ -233,7 +233,6 @@ async def raw(request: WebRequest) -> WebResponse:
 
 
 async def download(request: WebRequest) -> WebResponse:
-    """Return the resource as a download."""
     resource, content = await request.workspace.resources.read(request.caller, request.query.get("uri", ""))
     return _attachment(resource, content)
 

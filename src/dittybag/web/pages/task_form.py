@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from dittybag.domain.changes import Change
 from dittybag.domain.due_dates import EXAMPLES, NotADate, parse_optional_due_date
+from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import Invalid, Outdated, Problem, TaskNotFound
 from dittybag.domain.tasks import Task
 from dittybag.web.browser_requests import (
@@ -41,8 +42,7 @@ async def save_task(request: WebRequest) -> WebResponse:
         await tasks.update(request.caller, number, version=form.version or None, **fields)
     except Outdated:
         task = await tasks.get(request.caller, number)
-        # An empty text is stored as None.
-        mine = replace(task, **{name: None if value == "" else value for name, value in fields.items()})
+        mine = replace(task, **ENTITY_TYPES["task"].normalise(fields))
         return _render_form(request, task, await form.with_conflict(request, task, mine), 409)
     except TaskNotFound:
         # Raises again if the task never existed.
