@@ -12,6 +12,7 @@ import apsw
 import msgspec
 import pytest
 
+from dittybag.domain.display import format_size
 from dittybag.storage.sqlite.migrations import NEWEST
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.stdio_server_process import ROOT, StdioServerProcess
@@ -38,7 +39,7 @@ def sql(path: Path, *statements: str) -> None:
 def test_a_backup_is_restored_to_another_database(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "b.db"
     result = dittybag(home, "backup", str(file))
-    assert result.stdout == f"Backed up {home}/default.db to {file} ({file.stat().st_size:,} bytes)\n"
+    assert result.stdout == f"Backed up {home}/default.db to {file} ({format_size(file.stat().st_size)})\n"
     assert result.stderr == ""
     result = dittybag(home, "restore", str(file), "--db", str(tmp_path / "new.db"))
     assert result.stdout == f"Restored {tmp_path}/new.db from {file}\n"

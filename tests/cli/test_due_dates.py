@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dittybag.cli.local_time import NotADate, ago, format_due, is_overdue, local_due_day, parse_due_date
+from dittybag.cli.local_time import NotADate, format_due, is_overdue, local_due_day, parse_due_date
 from dittybag.domain.tasks import problems
 
 #: A Wednesday.
@@ -159,20 +159,3 @@ def test_near_dates_are_formatted_in_words() -> None:
     }.items():
         assert format_due(due, now) == words
         assert local_due_day(due) == due[:10]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (-5, "just now"),
-        (59, "just now"),
-        (60, "1 minute ago"),
-        (7199, "1 hour ago"),
-        (3 * 86400, "3 days ago"),
-        (8 * 86400, "1 week ago"),
-        (70 * 86400, "2 months ago"),
-        (800 * 86400, "2 years ago"),
-    ],
-)
-def test_relative_times_are_formatted_in_words(seconds: int, words: str) -> None:
-    assert ago(1_000_000_000, 1_000_000_000 + seconds * 1_000_000) == words

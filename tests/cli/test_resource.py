@@ -41,18 +41,18 @@ def test_a_resource_is_added_shown_listed_updated_and_deleted(tmp_path: Path) ->
     result = dittybag(
         tmp_path, "resource", "add", str(file), "--title", "The API", "--description", "All of it"
     )
-    assert result.stdout == "Added resource 'My-API-new-.md' (text/markdown, 9 B)\n"
+    assert result.stdout == "Added resource 'My-API-new-.md' (text/markdown, 9 bytes)\n"
     name = "My-API-new-.md"
     assert output_bytes(tmp_path, "resource", "show", name) == file.read_bytes()
     assert output_bytes(tmp_path, "resource", "show", f"dittybag://resources/{name}") == file.read_bytes()
     listed = dittybag(tmp_path, "resource", "list").stdout.splitlines()
     assert listed[0].split() == ["name", "type", "size", "uri", "updated"]
-    assert listed[1].split()[:5] == [name, "text/markdown", "9", "B", f"dittybag://resources/{name}"]
+    assert listed[1].split()[:5] == [name, "text/markdown", "9", "bytes", f"dittybag://resources/{name}"]
     file.write_text("# New")
     result = dittybag(
         tmp_path, "resource", "update", name, str(file), "--name", "api", "--uri", "file:///api.md"
     )
-    assert result.stdout == "Updated resource 'api' (text/markdown, 5 B)\n"
+    assert result.stdout == "Updated resource 'api' (text/markdown, 5 bytes)\n"
     assert output_bytes(tmp_path, "resource", "show", "file:///api.md") == b"# New"
     deleted = dittybag(tmp_path, "resource", "delete", "api")
     assert (deleted.stdout, deleted.stderr) == (
@@ -217,7 +217,7 @@ def test_a_file_is_overwritten_only_with_force(tmp_path: Path) -> None:
     assert error["hints"] == ["use --force to overwrite it"]
     assert target.read_text() == "Precious"
     result = dittybag(tmp_path, "resource", "show", "n", "--output", str(link), "--force")
-    assert result.stdout == f"Wrote resource 'n' to {link} (text/plain, 3 B)\n"
+    assert result.stdout == f"Wrote resource 'n' to {link} (text/plain, 3 bytes)\n"
     assert (target.read_text(), link.is_symlink(), target.stat().st_mode & 0o777) == ("New", True, 0o640)
     dittybag(tmp_path, "resource", "show", "n", "-o", "/dev/null", "--force")
     assert Path("/dev/null").is_char_device()

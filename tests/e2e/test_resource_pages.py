@@ -177,7 +177,7 @@ def test_the_preview_depends_on_the_type(
     expect(page.get_by_text("This is not valid JSON (line 1)")).to_be_visible()
 
     page.goto(server.origin + view_path(sample_resources["long.txt"]))
-    expect(page.get_by_text("Showing the first 400 of 1\u202f000 lines.")).to_be_visible()
+    expect(page.get_by_text("Showing the first 400 of 1,000 lines.")).to_be_visible()
     page.get_by_role("link", name="Source", exact=True).click()
     assert str(page.locator("#source").text_content()) == LONG
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -276,11 +276,11 @@ def test_conflicting_edits_are_shown_and_resolved(
     assert page.get_by_label("Content").input_value() == "one\nmine\n"
 
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("heading", name="Someone saved first")).to_be_visible()
+    expect(page.get_by_role("heading", name="cursor saved first")).to_be_visible()
     expect_status(windows, 409)
-    both = page.get_by_label("Both versions of the text")
+    both = page.get_by_role("region", name="Content")
     expect(both.locator(".removed")).to_have_text(["removed: theirs", "removed: two"])
-    assert page.get_by_label("Content").input_value() == "one\nmine\n"
+    assert page.get_by_role("textbox", name="Content").input_value() == "one\nmine\n"
     check_page(page, "conflict-1440-light")
     page.get_by_role("button", name="Overwrite with my version").first.click()
     expect(page.get_by_text("Saved")).to_be_visible()
@@ -303,7 +303,7 @@ def test_unsaved_text_survives_a_deletion(server: WebServerProcess, windows: Bro
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Content").fill("much work")
     server.call("delete_resource", name="fleeting.txt")
-    expect(page.get_by_role("alert")).to_contain_text("was deleted while you were editing it")
+    expect(page.get_by_role("alert")).to_contain_text("deleted this resource while you were editing it")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("If you save now, it is created again.")).to_be_visible()
     expect_status(windows, 409)
@@ -323,7 +323,7 @@ def test_several_files_are_uploaded_at_once(
     page.get_by_label("Choose files").set_input_files([picture, table, large])
     uploads = page.get_by_role("list", name="Uploads").locator("li")
     expect(uploads).to_have_text(
-        ["a-picture.pngAdded", "t.tsvAdded", "large.binThe file is too large: 4.2 MB (maximum 4.2 MB)."]
+        ["a-picture.pngAdded", "t.tsvAdded", "large.binThe file is too large: 4 MiB (maximum 4 MiB)."]
     )
     expect(page.locator("[data-list]").get_by_text("a-picture.png", exact=True)).to_be_visible()
     assert download(page, server, "dittybag://resources/a-picture.png") == png(2, 2)

@@ -402,7 +402,7 @@ def test_a_file_may_be_as_large_as_the_limit_and_no_larger(root: Path, folder: S
         assert folder.read("a.md", MAX_BYTES)[1] == b"x" * size
     for size in (MAX_BYTES + 1, MAX_BYTES * 2, 10_000_000):
         file.write_bytes(b"x" * size)
-        assert refused(folder, "a.md") == "larger than 0 KiB"
+        assert refused(folder, "a.md") == "larger than 1,000 bytes"
     file.write_bytes(b"x" * 65_537)
     with pytest.raises(UnreadableFile, match="larger than 64 KiB"):
         folder.read("a.md", 65_536)
@@ -410,7 +410,7 @@ def test_a_file_may_be_as_large_as_the_limit_and_no_larger(root: Path, folder: S
 
 def test_a_file_of_ten_gigabytes_is_not_read(root: Path, folder: SafeFolder) -> None:
     os.truncate(root / "a.md", 10 * 1024**3)
-    assert refused(folder, "a.md") == "larger than 0 KiB"
+    assert refused(folder, "a.md") == "larger than 1,000 bytes"
 
 
 #: Appends to a file, and truncates it when it has become large, until it is killed.
@@ -446,7 +446,7 @@ def test_a_file_that_grows_during_a_read_is_truncated_or_refused(root: Path, fol
             grower.kill()
     assert len(sizes) > 10
     assert max(sizes) <= most
-    assert refusals == {"larger than 97 KiB"}
+    assert refusals == {"larger than 97.7 KiB"}
 
 
 def test_reading_returns_the_stamp_of_the_content(root: Path, folder: SafeFolder) -> None:

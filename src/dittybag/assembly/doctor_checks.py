@@ -15,6 +15,7 @@ from msgspec import Struct
 from dittybag import __version__
 from dittybag.assembly.tool_costs import ToolCost, tool_costs
 from dittybag.config import DEFAULT_WORKSPACE, Settings
+from dittybag.domain.display import format_count, format_size
 from dittybag.domain.errors import StorageError, StorageFailed
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.backups import ASIDE_INFIX, TEMPORARY_SUFFIX
@@ -159,7 +160,7 @@ def _database(
         message = f"{path} is empty; the next command that writes creates the tables"
         yield Finding("warning", "database", message, f"If it had data before: {_restore_command(settings)}")
         return
-    yield Finding("ok", "database", f"{path}, {size / _MIB:,.1f} MiB")
+    yield Finding("ok", "database", f"{path}, {format_size(size)}")
     yield from _permissions(path)
     yield from _file_system(path)
     yield from _write_ahead_log(path)
@@ -216,7 +217,7 @@ def _write_ahead_log(path: str) -> Iterator[Finding]:
     log = f"{path}-wal"
     size = os.path.getsize(log) if os.path.exists(log) else 0  # noqa: PTH110, PTH202
     if size > _LONG_LOG:
-        message = f"The write-ahead log has {size / _MIB:,.0f} MiB: a reader keeps it from shrinking"
+        message = f"The write-ahead log has {format_size(size)}: a reader keeps it from shrinking"
         yield Finding(
             "warning", "log file", message, "Restart the MCP clients and servers that use this database"
         )
@@ -242,7 +243,7 @@ def _inside(
                 yield Finding("warning", "purge", message, fix)
             count, size = integrity_check.orphans(connection)
             if count:
-                message = f"{count:,} stored contents ({size / _MIB:,.1f} MiB) belong to no resource"
+                message = f"{count:,} stored contents ({format_size(size)}) belong to no resource"
                 yield Finding(
                     "note", "contents", message, "They are harmless; dittybag export leaves them out"
                 )
@@ -310,7 +311,7 @@ def _space(path: str) -> Iterator[Finding]:
     while not os.path.isdir(folder):  # noqa: PTH112
         folder = os.path.dirname(folder)  # noqa: PTH120
     free = shutil.disk_usage(folder).free
-    words = f"{free / _MIB:,.0f} MiB free in {folder}"
+    words = f"{format_size(free)} free in {folder}"
     if free > _LITTLE_ROOM:
         yield Finding("ok", "space", words)
     else:
@@ -356,7 +357,7 @@ def _sizes(folder: str) -> dict[str, int]:
 
 def _summary(names: list[str], sizes: dict[str, int]) -> str:
     total = sum(sizes[name] for name in names)
-    return f"{len(names)} file{'s' if len(names) > 1 else ''}, {total / _MIB:,.1f} MiB"
+    return f"{format_count(len(names), 'file')}, {format_size(total)}"
 
 
 def _at(folder: str, name: str) -> str:
@@ -382,5 +383,5 @@ def _libraries(settings: Settings) -> Iterator[Finding]:
         yield Finding(level, "libraries", f"{len(rest)} more problems in libraries", "dittybag library check")
     if not problems:
         prompts = sum(report.prompts for report in reports)
-        libraries = f"{len(reports)} librar{'y' if len(reports) == 1 else 'ies'}"
-        yield Finding("ok", "libraries", f"{libraries} with {prompts} prompt{'' if prompts == 1 else 's'}")
+        libraries = format_count(len(reports), "library", "libraries")
+        yield Finding("ok", "libraries", f"{libraries} with {format_count(prompts, 'prompt')}")

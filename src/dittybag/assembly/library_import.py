@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
+from dittybag.domain.display import format_size
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import RenderingFailed, SourceFailed
-from dittybag.domain.libraries import SOURCE_BYTES, format_size
+from dittybag.domain.libraries import SOURCE_BYTES
 from dittybag.domain.names import NAME_LENGTH, numbered_names
 from dittybag.domain.ports import Renderer
 from dittybag.domain.prompts import Prompt

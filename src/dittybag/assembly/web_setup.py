@@ -70,6 +70,8 @@ class WebMiddleware:
     def _build(self) -> WebApp:
         from dittybag.assembly.client_connections import LocalConnections
         from dittybag.web.app import WebApp
+        from dittybag.web.library_checks import LibraryChecks
+        from dittybag.web.prompt_tags import TagCache
         from dittybag.web.web_context import WebContext
 
         if PROFILES[self._settings.profile].prompts == "stored":
@@ -79,6 +81,8 @@ class WebMiddleware:
             workspace=self._server_scope.workspace,
             templates=self._server_scope.templates,
             libraries=self._server_scope.libraries,
+            library_checks=LibraryChecks(self._server_scope.libraries),
+            tags=TagCache(self._server_scope.workspace),
             project=self._server_scope.project,
             version=__version__,
             read_only=self._settings.read_only,

@@ -10,6 +10,7 @@ from dittybag.cli.output import json_option, print_json, progress
 from dittybag.cli.restore_backup import print_warnings, printable_path, report_file_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.domain.display import format_size
 
 
 @click.command("backup", StrictCommand)
@@ -43,7 +44,7 @@ def command(file: str, options: WorkspaceOptions, *, force: bool, as_json: bool)
         print_json({**files, "bytes": backup.bytes, "change": backup.change, "warnings": warnings})
         return None
     source, target = printable_path(settings.database), printable_path(backup.file)
-    click.echo(f"Backed up {source} to {target} ({backup.bytes:,} bytes)")
+    click.echo(f"Backed up {source} to {target} ({format_size(backup.bytes)})")
     print_warnings(
         warnings, "the backup is an exact copy, but the database has these problems; run `dittybag doctor`"
     )

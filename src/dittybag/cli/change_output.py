@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from dittybag.cli.local_time import ago
 from dittybag.cli.output import clip_line, print_table
 from dittybag.domain.changes import Change, Purged
+from dittybag.domain.display import format_ago
 from dittybag.domain.times import iso
 
 _COLOURS: Final = {"create": "green", "delete": "red", "update": None, "restore": "cyan"}
@@ -52,7 +52,7 @@ def print_changes(changes: Sequence[Change], projects: Mapping[int, str]) -> Non
         [
             (
                 str(change.seq),
-                ago(change.at, now) if readable else iso(change.at),
+                format_ago(change.at, now) if readable else iso(change.at),
                 clip_line(change.actor, 40),
                 _action_label(change),
                 _item(change),

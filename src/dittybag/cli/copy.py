@@ -7,10 +7,11 @@ import os
 import click
 
 from dittybag.cli.error_output import ExitStatus, report
-from dittybag.cli.output import format_count, json_option, print_json, progress
+from dittybag.cli.output import json_option, print_json, progress
 from dittybag.cli.read_input import text
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.config import parse_database
+from dittybag.domain.display import format_count
 
 
 @click.command("copy", StrictCommand)

@@ -11,9 +11,10 @@ import click
 import msgspec
 
 from dittybag.cli.error_output import ExitStatus
-from dittybag.cli.output import format_count, json_option, pad, print_json, print_table, progress
+from dittybag.cli.output import json_option, pad, print_json, print_table, progress
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.domain.display import format_count
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:

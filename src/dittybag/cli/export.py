@@ -9,9 +9,10 @@ import sys
 import click
 
 from dittybag.cli.error_output import ExitStatus, report
-from dittybag.cli.output import format_count, json_option, print_json, progress
+from dittybag.cli.output import json_option, print_json, progress
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.domain.display import format_count
 from dittybag.domain.errors import Conflict
 
 

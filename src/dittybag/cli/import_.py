@@ -9,10 +9,11 @@ import click
 
 from dittybag import files
 from dittybag.cli.error_output import exit_status, report
-from dittybag.cli.output import clip_line, format_count, json_option, print_json, progress
+from dittybag.cli.output import clip_line, json_option, print_json, progress
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace, temporary_workspace
 from dittybag.config import Settings, local_user_name
+from dittybag.domain.display import format_count
 from dittybag.domain.errors import (
     DittybagError,
     Invalid,

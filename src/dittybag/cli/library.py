@@ -10,9 +10,10 @@ import click
 
 from dittybag.cli.error_output import ExitStatus, exit_status, report, report_error
 from dittybag.cli.library_read_commands import check, list_libraries, show
-from dittybag.cli.output import format_count, json_option, print_json, progress
+from dittybag.cli.output import json_option, print_json, progress
 from dittybag.cli.strict_options import StrictGroup
 from dittybag.config import home
+from dittybag.domain.display import format_count
 from dittybag.domain.errors import DittybagError, LibraryEdited, LibraryExists, LibraryTooLarge
 from dittybag.domain.text import one_line
 

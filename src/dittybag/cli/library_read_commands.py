@@ -10,9 +10,10 @@ import click
 import msgspec
 
 from dittybag.cli.error_output import ExitStatus
-from dittybag.cli.output import clip_line, format_count, json_option, print_json, print_table
+from dittybag.cli.output import clip_line, json_option, print_json, print_table
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.config import home, known_libraries
+from dittybag.domain.display import format_count
 from dittybag.domain.errors import LibraryNotFound
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport, library_name
 

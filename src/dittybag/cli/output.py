@@ -105,11 +105,6 @@ def terminal_safe(text: str) -> str:
     )
 
 
-def format_count(number: int, one: str, many: str | None = None) -> str:
-    """Format a count with its noun, as in "2 prompts"."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 @contextmanager
 def progress() -> Iterator[Callable[[str], None] | None]:
     """Show progress on one line of a terminal and clear it at the end; `None` if there is no terminal."""

@@ -15,6 +15,7 @@ from dittybag.cli.output import clip_line, json_option, print_json, print_table,
 from dittybag.cli.read_input import read_bytes, refuse_with, suggestion, text, usage_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
+from dittybag.domain.display import format_ago
 from dittybag.domain.errors import LibraryPromptNotFound, PromptNotFound, require
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Argument, Prompt, PromptSummary, problems
@@ -152,9 +153,7 @@ def format_time(moment: int) -> str:
     """Format a time: relative on a terminal, ISO 8601 otherwise."""
     if not sys.stdout.isatty():
         return iso(moment)
-    from dittybag.cli.local_time import ago
-
-    return ago(moment, time.time_ns() // 1000)
+    return format_ago(moment, time.time_ns() // 1000)
 
 
 def _summary(prompt: PromptSummary) -> dict[str, Any]:

@@ -9,9 +9,10 @@ import click
 
 from dittybag.cli.error_output import ExitStatus, report, report_error
 from dittybag.cli.history import project_names
-from dittybag.cli.output import clip_line, format_count, json_option, print_json
+from dittybag.cli.output import clip_line, json_option, print_json
 from dittybag.cli.param_types import PastTime
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.domain.display import format_count
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import AmbiguousReference, PurgeUnfinished
 

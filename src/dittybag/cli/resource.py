@@ -33,6 +33,7 @@ from dittybag.cli.read_input import (
 )
 from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
+from dittybag.domain.display import format_size
 from dittybag.domain.errors import ResourceNotFound
 from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.names import NAME_LENGTH
@@ -154,16 +155,10 @@ def _row(resource: Resource) -> tuple[str, ...]:
     return (
         resource.name,
         clip_line(resource.mime_type),
-        _format_size(resource.size),
+        format_size(resource.size),
         terminal_safe(clip_line(resource.uri)),
         format_time(resource.updated_at),
     )
-
-
-def _format_size(count: int) -> str:
-    if count < 1024:
-        return f"{count} B"
-    return f"{count / 1024:.1f} KiB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MiB"
 
 
 @command.command("show")
@@ -313,7 +308,7 @@ def _print_result(resource: Resource, verb: str, *, as_json: bool, to: str = "")
     if as_json:
         print_json(_resource_data(resource))
     else:
-        size = _format_size(resource.size)
+        size = format_size(resource.size)
         click.echo(f"{verb} resource '{resource.name}'{to} ({clip_line(resource.mime_type)}, {size})")
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.output import clip_line, format_count, json_option, print_json, terminal_safe
+from dittybag.cli.output import clip_line, json_option, print_json, terminal_safe
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
+from dittybag.domain.display import format_count
 from dittybag.domain.text import fold
 
 if TYPE_CHECKING:

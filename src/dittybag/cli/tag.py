@@ -8,11 +8,12 @@ from typing import NoReturn
 import click
 
 from dittybag.cli.error_output import ExitStatus
-from dittybag.cli.output import clip_line, format_count, json_option, print_json, print_table
+from dittybag.cli.output import clip_line, json_option, print_json, print_table
 from dittybag.cli.prompt_read_commands import limit_option, print_prompts, search_prompts, suggest_prompts
 from dittybag.cli.read_input import refuse, suggestion, text
 from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
+from dittybag.domain.display import format_count
 from dittybag.domain.prompts import Prompt
 from dittybag.services.prompt_service import PromptAddress
 

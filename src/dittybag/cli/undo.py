@@ -12,11 +12,12 @@ from msgspec import Struct
 from dittybag.cli.change_output import change_data
 from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.history import project_names
-from dittybag.cli.output import clip_line, format_count, json_option, print_json
+from dittybag.cli.output import clip_line, json_option, print_json
 from dittybag.cli.param_types import PastTime
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import undo_effects
+from dittybag.domain.display import format_count
 from dittybag.services.history_service import UndoPlan, UndoSelection
 
 if TYPE_CHECKING:

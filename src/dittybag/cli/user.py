@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
-from dittybag.cli.output import format_count, json_option, print_json, print_table
+from dittybag.cli.output import json_option, print_json, print_table
 from dittybag.cli.read_input import text
 from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.accounts import User
+from dittybag.domain.display import format_count
 from dittybag.domain.times import iso
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from dittybag.cli.output import format_count
 from dittybag.cli.workspace_options import WorkspaceOptions
+from dittybag.domain.display import format_count
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession

@@ -11,6 +11,7 @@ from dittybag.cli.output import json_option, print_json, print_table
 from dittybag.cli.prompt_read_commands import format_time
 from dittybag.cli.strict_options import StrictGroup
 from dittybag.config import settings_from_process, workspace_file, workspace_names
+from dittybag.domain.display import format_size
 from dittybag.domain.times import iso
 
 
@@ -40,10 +41,7 @@ def list_workspaces(*, as_json: bool) -> None:
         return
     print_table(
         ("workspace", "size", "modified"),
-        [
-            (item["name"], f"{-(-item['bytes'] // 1024):,} KiB", format_time(item["modified_at"]))
-            for item in found
-        ],
+        [(item["name"], format_size(item["bytes"]), format_time(item["modified_at"])) for item in found],
         right=(1,),
         shrinkable=(0,),
     )

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from dittybag.domain import prompts, resources, tasks
 from dittybag.domain.errors import Conflict, NameTaken, TitleTaken, UriTaken
+from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.projects import NAME_LENGTH as PROJECT_NAME_LENGTH
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
@@ -116,7 +117,7 @@ _PROMPT: Final = EntityType(
     key="number",
     edited=(
         Field("title", "Title", max_length=prompts.TITLE_LENGTH),
-        Field("name", "Name"),
+        Field("name", "Name", max_length=NAME_LENGTH),
         Field("description", "Description", "text", prompts.DESCRIPTION_LENGTH, optional=True),
         Field("tags", "Tags", "list"),
         Field("content", "Content", "text"),
@@ -131,7 +132,7 @@ _RESOURCE: Final = EntityType(
     table="resources",
     key="number",
     edited=(
-        Field("name", "Name"),
+        Field("name", "Name", max_length=NAME_LENGTH),
         Field("title", "Title", max_length=prompts.TITLE_LENGTH, optional=True),
         Field("uri", "URI", max_length=resources.URI_LENGTH),
         Field("mime_type", "Type"),

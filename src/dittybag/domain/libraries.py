@@ -16,12 +16,6 @@ INPUT_BYTES: Final = 1024 * 1024
 OUTPUT_BYTES: Final = SOURCE_BYTES + INPUT_BYTES
 
 
-def format_size(size: int) -> str:
-    """Return a limit as text: `64 KiB` or `1 MiB`."""
-    kib = size // 1024
-    return f"{kib // 1024} MiB" if kib and kib % 1024 == 0 else f"{kib} KiB"
-
-
 class FileProblem(Struct, frozen=True):
     """A problem with a file of a library."""
 

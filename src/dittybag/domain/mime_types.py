@@ -64,6 +64,14 @@ def guess_mime_type(file: str, content: bytes) -> str:
     return BINARY if is_text(named) and not _is_text(content) else named
 
 
+def extension_of(mime_type: str) -> str:
+    """Return the usual extension of files of a type, as in `.md`; empty if there is none."""
+    from mimetypes import MimeTypes
+
+    known = next((ending for ending, kind in _BY_ENDING.items() if kind == mime_type), "")
+    return MimeTypes().guess_extension(mime_type) or known
+
+
 def _named(file: str) -> str | None:
     ending = os.path.splitext(file)[1].lower()  # noqa: PTH122
     if ending in _BY_ENDING:

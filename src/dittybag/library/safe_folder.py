@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag import files
-from dittybag.domain.libraries import format_size
+from dittybag.domain.display import format_size
 
 #: Modification time, size, inode and change time of a file; differs whenever the file has changed.
 Stamp = tuple[int, int, int, int]

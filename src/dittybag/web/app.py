@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from dittybag.domain.errors import (
-    Conflict,
-    DittybagError,
-    Invalid,
-    NotAllowed,
-    NotFound,
-    ProjectNotFound,
-    StorageError,
-)
-from dittybag.domain.ports import Transaction
-from dittybag.domain.projects import Project
+from dittybag.domain.errors import DittybagError, NotAllowed, ProjectNotFound, StorageError
 from dittybag.protocol.transports.http.asgi_messages import (
     REQUEST_ID,
     AsgiScope,
     Disconnected,
-    Headers,
     HttpError,
     Receive,
     Send,
@@ -30,6 +19,7 @@ from dittybag.protocol.transports.http.asgi_messages import (
 )
 from dittybag.services.caller import Caller
 from dittybag.web.browser_requests import (
+    FORM_BYTES,
     MalformedForm,
     Route,
     StreamingResponse,
@@ -39,12 +29,13 @@ from dittybag.web.browser_requests import (
     cookies,
     project_link,
     redirect,
+    status_of,
 )
-from dittybag.web.pages import ROUTES
+from dittybag.web.routes import ROUTES
 from dittybag.web.sse import EventStreams
 from dittybag.web.template_rendering import SECURITY_HEADERS, render_page, static_files
 from dittybag.web.web_context import WebContext
-from dittybag.web.web_sessions import ANONYMOUS, COOKIE, SESSION_SECONDS, WebSessions, is_own_form
+from dittybag.web.web_sessions import COOKIE, SESSION_SECONDS, WebSessions, is_own_form
 
 _log = logging.getLogger("dittybag")
 
@@ -54,24 +45,13 @@ _SIGN_IN: Final = "/sign-in"
 _USED_LINK: Final = "This link has expired or was already used"
 #: A longer query of the sign-in page is ignored.
 _MAX_SIGN_IN_QUERY: Final = 1000
-_STATUS_CODES: Final[tuple[tuple[type[DittybagError], int], ...]] = (
-    (NotFound, 404),
-    (Conflict, 409),
-    (Invalid, 422),
-    (NotAllowed, 403),
-    (StorageError, 503),
-)
 
 
 class WebApp:
     """The web UI as an ASGI application."""
 
     def __init__(
-        self,
-        context: WebContext,
-        sessions: WebSessions,
-        *,
-        print_link: Callable[[str], None] = lambda key: None,
+        self, context: WebContext, sessions: WebSessions, *, print_link: Callable[[str], None]
     ) -> None:
         """`print_link` prints a sign-in link with this key in the terminal of the server."""
         self._context = context
@@ -81,7 +61,6 @@ class WebApp:
         self._router = _Router([*ROUTES, Route("GET", "/live", self._event_streams.stream)])
 
     def close(self) -> None:
-        """End all open event streams."""
         self._event_streams.close()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -89,10 +68,8 @@ class WebApp:
             response = await self._respond(scope, receive)
         except Disconnected:
             return
-        except HttpError as refused:
-            response = WebResponse(refused.status, str(refused.error).encode(), b"text/plain; charset=utf-8")
         if not isinstance(response, WebResponse):
-            await response(receive, _with_security_headers(send))
+            await response(receive, send)
             return
         body = b"" if scope["method"] == "HEAD" else response.body
         await respond(
@@ -100,33 +77,28 @@ class WebApp:
         )
 
     async def _respond(self, scope: AsgiScope, receive: Receive) -> WebResponse | StreamingResponse:
-        path, method = scope["path"], "GET" if scope["method"] == "HEAD" else scope["method"]
+        path = scope["path"]
         if path.startswith("/static/"):
             return _static_file(path.removeprefix("/static/"), scope)
-        headers = Headers.from_scope(scope)
-        query = scope.get("query_string", b"")
-        request = WebRequest(
-            self._context, method, _raw_path(scope), headers=headers, query=query, session=ANONYMOUS
-        )
-        request.set_receive(receive)
+        request = WebRequest(self._context, scope, receive)
         try:
-            request.session = await self._sessions.find(cookies(headers).get(COOKIE))
-            return await self._dispatch(request, scope, path)
+            request.session = await self._sessions.find(cookies(request.headers).get(COOKIE))
+            return await self._dispatch(request, path)
         except DittybagError as error:
             return _error_response(request, error)
         except MalformedForm:
             return _error_page(request, 400, "This form could not be read", "Reload the page and try again.")
-        except (Disconnected, HttpError):
+        except HttpError as refused:
+            return WebResponse(refused.status, str(refused.error).encode(), b"text/plain; charset=utf-8")
+        except Disconnected:
             raise
         except Exception:  # noqa: BLE001  # the edge: the user gets an error page, the log gets the traceback
             request_id = scope.get(REQUEST_ID, "")
-            _log.exception("page failed: %s %s (request %s)", method, path, request_id)
+            _log.exception("page failed: %s %s (request %s)", request.method, path, request_id)
             hint = f"The server log has the details under request {request_id}."
             return _error_page(request, 500, "Something went wrong in Dittybag", hint)
 
-    async def _dispatch(
-        self, request: WebRequest, scope: AsgiScope, path: str
-    ) -> WebResponse | StreamingResponse:
+    async def _dispatch(self, request: WebRequest, path: str) -> WebResponse | StreamingResponse:
         if path == _SIGN_IN:
             return await self._sign_in(request)
         if path == "/sign-in/link" and request.method == "POST":
@@ -138,7 +110,11 @@ class WebApp:
         if path == "/sign-out":
             return await self._sign_out(request)
         if path == "/":
-            project = await self._project(self._context.project)
+            project = await self._context.workspace.store.read(
+                lambda transaction: transaction.projects.get(self._context.project), single=True
+            )
+            if project is None:
+                raise ProjectNotFound("")
             return redirect(project_link(project.name, "/"))
         return await self._project_page(request)
 
@@ -154,57 +130,33 @@ class WebApp:
             return WebResponse(405, headers=((b"allow", ", ".join(found).encode()),))
         route, request.parameters = found
         if request.method != "GET":
-            await self._require_own_form(request, route)
+            await _require_own_form(request, route)
             if self._context.read_only:
                 raise NotAllowed("This server is read-only: it was started with --read-only")
         return await route.handler(request)
 
     async def _open_project(self, request: WebRequest, name: str) -> None:
         """Set the project and the caller of a request. Raises `ProjectNotFound`, also without access."""
-
-        async def work(transaction: Transaction) -> Project | None:
-            return await transaction.projects.by_name(name)
-
-        project = await self._context.workspace.store.read(work, single=True)
-        session = request.session
+        project = await self._context.workspace.store.read(
+            lambda transaction: transaction.projects.by_name(name), single=True
+        )
         if project is None:
             raise ProjectNotFound(name)
-        if session.principal is None:
-            caller = Caller(project.id, f"{self._context.person} via {_VIA}", interface="web")
-        else:
-            principal = session.principal
-            if project.id != self._context.project:
-                secret = cookies(request.headers)[COOKIE]
-                other_principal = await self._sessions.principal_in(secret, project.id)
-                if other_principal is None:
-                    raise ProjectNotFound(name)
-                principal = other_principal
-            caller = Caller(
-                project.id, f"{principal.user} via {_VIA}", principal.user, principal, interface="web"
+        principal = request.session.principal
+        if principal is None:
+            request.set_project(
+                project, Caller(project.id, f"{self._context.person} via {_VIA}", interface="web")
             )
-            if project.id != self._context.project and not principal.sees_project:
+            return
+        if project.id != self._context.project:
+            principal = await self._sessions.principal_in(cookies(request.headers)[COOKIE], project.id)
+            if principal is None or not principal.sees_project:
                 # Do not reveal that the project exists.
                 raise ProjectNotFound(name)
+        caller = Caller(
+            project.id, f"{principal.user} via {_VIA}", principal.user, principal, interface="web"
+        )
         request.set_project(project, caller)
-
-    async def _project(self, id: int) -> Project:
-        async def work(transaction: Transaction) -> Project | None:
-            return await transaction.projects.get(id)
-
-        project = await self._context.workspace.store.read(work, single=True)
-        if project is None:
-            raise ProjectNotFound("")
-        return project
-
-    async def _require_own_form(self, request: WebRequest, route: Route) -> None:
-        """Raise `NotAllowed` unless the request has the CSRF secret of its session."""
-        _require_same_origin(request)
-        secret_sent = request.headers.get(b"x-form-secret")
-        if route.takes_form:
-            await request.read_form(route.form_bytes)
-            secret_sent = secret_sent or request.form.get("form_secret")
-        if not is_own_form(request.session, secret_sent):
-            raise NotAllowed("This form is out of date: reload the page and try again")
 
     # Signing in and out
 
@@ -233,10 +185,9 @@ class WebApp:
     def _signed_in_response(self, request: WebRequest, secret: str | None, problem: str) -> WebResponse:
         if secret is None:
             return render_page(request, "sign_in.html", status=403, problem=problem, key="")
-        welcome = render_page(request, "welcome.html")
         is_secure = request.origin.startswith("https:")
         new = cookie(COOKIE, secret, seconds=SESSION_SECONDS, secure=is_secure)
-        return WebResponse(200, welcome.body, headers=(*welcome.headers, new))
+        return render_page(request, "welcome.html", headers=(new,))
 
     def _print_new_link(self, request: WebRequest) -> WebResponse:
         """Print a new sign-in link in the terminal; the browser that asks for it does not see it."""
@@ -248,10 +199,7 @@ class WebApp:
     async def _sign_out(self, request: WebRequest) -> WebResponse:
         if request.method != "POST":
             return WebResponse(405, headers=((b"allow", b"POST"),))
-        _require_same_origin(request)
-        await request.read_form()
-        if not is_own_form(request.session, request.form.get("form_secret")):
-            raise NotAllowed("This form is out of date: reload the page and try again")
+        await _require_own_form(request)
         await self._sessions.sign_out(cookies(request.headers)[COOKIE])
         response = redirect(_SIGN_IN, "You are signed out")
         return WebResponse(response.status, headers=(*response.headers, cookie(COOKIE, "", seconds=0)))
@@ -264,6 +212,17 @@ def _require_same_origin(request: WebRequest) -> None:
     is_foreign = origin is not None and origin.lower() != request.origin.lower()
     if is_foreign or headers.get(b"sec-fetch-site") not in (None, "same-origin", "none"):
         raise NotAllowed("This request came from another website")
+
+
+async def _require_own_form(request: WebRequest, route: Route | None = None) -> None:
+    """Read the form, and raise `NotAllowed` unless it has the CSRF secret of its session."""
+    _require_same_origin(request)
+    secret_sent = request.headers.get(b"x-form-secret")
+    if route is None or route.takes_form:
+        await request.read_form(FORM_BYTES if route is None else route.form_bytes)
+        secret_sent = secret_sent or request.form.get("form_secret")
+    if not is_own_form(request.session, secret_sent):
+        raise NotAllowed("This form is out of date: reload the page and try again")
 
 
 class _Router:
@@ -299,11 +258,6 @@ def _match(pattern: list[str], segments: list[str]) -> dict[str, str] | None:
     return values
 
 
-def _raw_path(scope: AsgiScope) -> str:
-    raw: bytes = scope.get("raw_path") or scope["path"].encode()
-    return raw.partition(b"?")[0].decode("ascii", "replace")
-
-
 def _decoded_segments(path: str) -> list[str] | None:
     """Return the decoded segments of a path, or None if one is not valid UTF-8."""
     try:
@@ -313,7 +267,7 @@ def _decoded_segments(path: str) -> list[str] | None:
 
 
 def _error_response(request: WebRequest, error: DittybagError) -> WebResponse:
-    status = next((status for kind, status in _STATUS_CODES if isinstance(error, kind)), 400)
+    status = status_of(error)
     if isinstance(error, StorageError):
         _log.warning("page could not be rendered: %s", error.report)
     hint = "Try again in a moment." if status == 503 else ""
@@ -332,14 +286,3 @@ def _static_file(name: str, scope: AsgiScope) -> WebResponse:
     is_exact = scope.get("query_string", b"") == b"v=" + found.version.encode()
     cache_control = b"public, max-age=31536000, immutable" if is_exact else b"no-cache"
     return WebResponse(200, found.body, found.content_type, ((b"cache-control", cache_control),))
-
-
-def _with_security_headers(send: Send) -> Send:
-    """Return a `send` that adds the security headers."""
-
-    async def send_secured(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], *SECURITY_HEADERS]}
-        await send(message)
-
-    return send_secured

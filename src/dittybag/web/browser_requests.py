@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from binascii import a2b_qp
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
 from msgspec import Struct
 
+from dittybag.domain.accounts import Principal
+from dittybag.domain.errors import Conflict, DittybagError, Invalid, NotAllowed, NotFound, StorageError
 from dittybag.domain.projects import Project
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.transports.http.asgi_messages import Header, Headers, Receive, Send, read_body
+from dittybag.protocol.transports.http.asgi_messages import (
+    AsgiScope,
+    Header,
+    Headers,
+    Receive,
+    Send,
+    read_body,
+)
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.web.web_context import WebContext
-from dittybag.web.web_sessions import WebSession
+from dittybag.web.web_sessions import ANONYMOUS
 
 #: Maximum size of a form.
 FORM_BYTES: Final = 64 * 1024
@@ -32,30 +41,47 @@ NOTE_COOKIE: Final = "dittybag-note"
 _MAX_NOTE_LENGTH: Final = 500
 
 
+_STATUS_CODES: Final[tuple[tuple[type[DittybagError], int], ...]] = (
+    (NotFound, 404),
+    (Conflict, 409),
+    (Invalid, 422),
+    (NotAllowed, 403),
+    (StorageError, 503),
+)
+#: Longer numbers are not parsed.
+_MAX_DIGITS: Final = 18
+MAX_NUMBER: Final = 10**_MAX_DIGITS - 1
+#: Entries of a list on one page.
+PER_PAGE: Final = 50
+_MAX_PAGE: Final = 10**6
+
+T = TypeVar("T")
+
+
 class MalformedForm(Exception):
     """A form that cannot be decoded."""
+
+
+class ListPages(Struct, frozen=True):
+    """The pages of a list, counted from 1."""
+
+    current: int
+    last: int
+    #: Returns the URL of a page.
+    link: Callable[[int], str]
 
 
 class WebRequest:
     """A request from a browser, with its session, its project and its caller."""
 
-    def __init__(
-        self,
-        context: WebContext,
-        method: str,
-        path: str,
-        *,
-        headers: Headers,
-        query: bytes,
-        session: WebSession,
-    ) -> None:
+    def __init__(self, context: WebContext, scope: AsgiScope, receive: Receive) -> None:
         self.context = context
-        self.method = method
+        self.method = "GET" if scope["method"] == "HEAD" else scope["method"]
         #: Percent-encoded, for links back to this page.
-        self.path = path
-        self.headers = headers
-        self.session = session
-        self.query_string = query.decode("ascii", "replace")
+        self.path = _raw_path(scope)
+        self.headers = Headers.from_scope(scope)
+        self.session = ANONYMOUS
+        self.query_string = scope.get("query_string", b"").decode("ascii", "replace")
         #: The decoded path parameters of the route.
         self.parameters: Mapping[str, str] = {}
         #: The form fields by name; the last of several with the same name. `fields` has all of them.
@@ -64,7 +90,7 @@ class WebRequest:
         #: Set for pages of a project, which is nearly all of them.
         self._project: Project | None = None
         self._caller: Caller | None = None
-        self._receive: Receive | None = None
+        self._receive = receive
 
     @cached_property
     def query(self) -> Mapping[str, str]:
@@ -87,7 +113,6 @@ class WebRequest:
         return self._caller
 
     def set_project(self, project: Project, caller: Caller) -> None:
-        """Set the project of this page and the caller."""
         self._project, self._caller = project, caller
 
     @property
@@ -112,31 +137,51 @@ class WebRequest:
     @property
     def can_write(self) -> bool:
         """Whether the session may change prompts and resources of the project."""
-        if self.context.read_only:
-            return False
-        principal = None if self._caller is None else self._caller.principal
-        return principal is None or principal.changes_project
+        return self._may(lambda principal: principal.changes_project)
 
     @property
     def can_write_own(self) -> bool:
         """Whether the session may change its own tasks."""
-        if self.context.read_only:
-            return False
-        principal = None if self._caller is None else self._caller.principal
-        return principal is None or principal.changes_own
+        return self._may(lambda principal: principal.changes_own)
 
     @property
     def can_purge(self) -> bool:
         """Whether the session may purge what it can change."""
-        if self.context.read_only:
-            return False
-        principal = None if self._caller is None else self._caller.principal
-        return principal is None or principal.has("admin")
+        return self._may(lambda principal: principal.has("admin"))
 
-    def int_parameter(self, name: str, default: int, minimum: int, maximum: int) -> int:
+    def _may(self, is_allowed: Callable[[Principal], bool]) -> bool:
+        principal = None if self._caller is None else self._caller.principal
+        return not self.context.read_only and (principal is None or is_allowed(principal))
+
+    def int_parameter(self, name: str, default: int = 0, minimum: int = 0, maximum: int = MAX_NUMBER) -> int:
         """Return a query parameter as an integer within bounds, or the default if it is not an integer."""
-        text = self.query.get(name, "")
-        return min(max(int(text), minimum), maximum) if text.isdecimal() and len(text) < 18 else default
+        number = parse_number(self.query.get(name, ""))
+        return default if number is None else min(max(number, minimum), maximum)
+
+    def number_in_path(self, name: str) -> int:
+        """Return a path parameter as an integer, or 0, which no task and no change has."""
+        return parse_number(self.parameters[name]) or 0
+
+    def number_in_form(self, name: str) -> int:
+        """Return a form field as an integer, or 0 if it is not one."""
+        return parse_number(self.form.get(name, "")) or 0
+
+    def chosen(self, name: str, choices: Iterable[T], default: T) -> T:
+        """Return the choice that a query parameter names, or the default."""
+        return next((choice for choice in choices if choice == self.query.get(name)), default)
+
+    @property
+    def offset(self) -> int:
+        """The number of list entries on the pages before the one in the query."""
+        return (self.int_parameter("page", 1, 1, _MAX_PAGE) - 1) * PER_PAGE
+
+    def pages(self, total: int) -> ListPages:
+        """Return the pages of a list with this many entries."""
+        current = self.offset // PER_PAGE + 1
+        return ListPages(current, -(-total // PER_PAGE), self._page_link)
+
+    def _page_link(self, number: int) -> str:
+        return self.with_query(page=number if number > 1 else None, deleted=None, notice=None)
 
     def link(self, path: str, /, **query: object) -> str:
         """Return the URL of a page of this project, as in `request.link("/prompts", page=2)`."""
@@ -147,9 +192,6 @@ class WebRequest:
         merged = {**self.query, **changes}
         return self.path + _encode_query(merged)
 
-    def set_receive(self, receive: Receive) -> None:
-        self._receive = receive
-
     async def read_form(self, limit: int = FORM_BYTES) -> None:
         """Read and decode the form. Raises `MalformedForm`, `HttpError` or `Disconnected`."""
         self.fields = await _decode_form(await self.body(limit))
@@ -157,18 +199,30 @@ class WebRequest:
 
     async def body(self, limit: int) -> bytes:
         """Return the raw request body. Raises `HttpError` or `Disconnected`."""
-        assert self._receive is not None
         return await read_body(self.headers, self._receive, limit, _BODY_SECONDS)
 
 
+def parse_number(text: str) -> int | None:
+    """Return a number without a sign, or None if the text is not one."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else None
+
+
+def status_of(error: DittybagError) -> int:
+    return next((status for kind, status in _STATUS_CODES if isinstance(error, kind)), 400)
+
+
 def project_link(project: str, path: str, /, **query: object) -> str:
-    """Return the URL of a page of a project."""
     return f"/p/{quote(project, safe='')}{path if path != '/' else ''}{_encode_query(query)}"
 
 
 def _encode_query(values: Mapping[str, object]) -> str:
     given = {name: value for name, value in values.items() if value is not None and value != ""}
     return "?" + urlencode(given) if given else ""
+
+
+def _raw_path(scope: AsgiScope) -> str:
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw.partition(b"?")[0].decode("ascii", "replace")
 
 
 def _parse_query(query: str) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import cache
 from html import escape
 from typing import Any, Final
 
@@ -15,6 +16,14 @@ _SECONDS: Final = 0.05
 #: Texts with longer lines are not highlighted: they are usually generated, and slow to match.
 _MAX_LINE_LENGTH: Final = 1000
 _MAX_LENGTH: Final = 50_000
+
+
+@cache
+def languages() -> frozenset[str]:
+    """Return the names of all languages that can be highlighted."""
+    from pygments.lexers import get_all_lexers
+
+    return frozenset(alias for _, aliases, _, _ in get_all_lexers(plugins=False) for alias in aliases)
 
 
 class Highlighter:
@@ -36,17 +45,14 @@ class Highlighter:
 
     def _lexer(self, text: str, language: str) -> Any:
         """Return the lexer, or None if the text is not highlighted."""
-        if not language or len(text) > _MAX_LENGTH or time.thread_time() > self._until:
+        language = language.lower()
+        if language not in languages() or len(text) > _MAX_LENGTH or time.thread_time() > self._until:
             return None
         if any(len(line) > _MAX_LINE_LENGTH for line in text.split("\n")):
             return None
         from pygments.lexers import get_lexer_by_name
-        from pygments.util import ClassNotFound
 
-        try:
-            return get_lexer_by_name(language[:50], stripnl=False, ensurenl=False)
-        except ClassNotFound:
-            return None
+        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
 
     def _tokens(self, lexer: Any, text: str) -> Iterator[tuple[Any, str]]:
         from pygments.token import Text

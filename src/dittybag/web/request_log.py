@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -40,7 +39,7 @@ class RequestLog:
 
     def __init__(self) -> None:
         self._latest: deque[LoggedRequest] = deque(maxlen=_MAX_REQUESTS)
-        self._listeners: set[Callable[[], None]] = set()
+        self._listeners: list[Callable[[], None]] = []
 
     def observe(self, ctx: Context, outcome: str, seconds: float) -> None:
         """Log a request. See `dittybag.protocol.server.Observer`."""
@@ -65,11 +64,6 @@ class RequestLog:
         """Return the requests of a user, newest first; all requests for None."""
         return [call for call in reversed(self._latest) if user is None or call.user == user]
 
-    @contextmanager
-    def subscribed(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Call `listener` after every request while the context is open."""
-        self._listeners.add(listener)
-        try:
-            yield
-        finally:
-            self._listeners.discard(listener)
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after every request."""
+        self._listeners.append(listener)

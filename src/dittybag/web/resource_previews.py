@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
@@ -13,8 +14,8 @@ from msgspec import Struct
 
 from dittybag.domain.resources import Resource
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.web.highlight import Highlighter
-from dittybag.web.markdown_html import markdown
+from dittybag.web.highlight import languages
+from dittybag.web.markdown_html import code, markdown
 
 #: Limits of a rendered preview, which takes CPU time.
 PREVIEW_LINES: Final = 400
@@ -38,47 +39,19 @@ PreviewKind: TypeAlias = Literal["markdown", "code", "tree", "table", "image", "
 
 _MARKDOWN: Final = {"text/markdown", "text/x-markdown"}
 _TABLES: Final = {"text/csv": ",", "text/tab-separated-values": "\t"}
+#: Subtypes and extensions of languages whose names differ.
 _LANGUAGES: Final = {
-    "application/graphql": "graphql",
-    "application/javascript": "javascript",
-    "application/sql": "sql",
-    "application/toml": "toml",
-    "application/typescript": "typescript",
-    "application/x-httpd-php": "php",
-    "application/x-ndjson": "json",
-    "application/x-python": "python",
-    "application/x-sh": "bash",
-    "application/x-shellscript": "bash",
-    "application/x-tex": "tex",
-    "application/xml": "xml",
-    "application/yaml": "yaml",
-    "image/svg+xml": "xml",
-    "text/css": "css",
-    "text/html": "html",
-    "text/javascript": "javascript",
-    "text/x-c": "c",
-    "text/x-diff": "diff",
-    "text/x-go": "go",
-    "text/x-java": "java",
-    "text/x-python": "python",
-    "text/x-rst": "rst",
-    "text/x-ruby": "ruby",
-    "text/x-rust": "rust",
-    "text/x-typescript": "typescript",
-    "text/xml": "xml",
-    "text/yaml": "yaml",
+    "cc": "cpp",
+    "h": "c",
+    "hpp": "cpp",
+    "htm": "html",
+    "httpd-php": "php",
+    "jsonl": "json",
+    "kt": "kotlin",
+    "ndjson": "json",
+    "patch": "diff",
+    "shellscript": "bash",
 }
-_EXTENSIONS: Final = {
-    "bash": "bash", "c": "c", "cc": "cpp", "cpp": "cpp", "cs": "csharp", "css": "css", "diff": "diff",
-    "dockerfile": "docker", "go": "go", "graphql": "graphql", "h": "c", "hpp": "cpp", "htm": "html",
-    "html": "html",
-    "java": "java", "js": "javascript", "json": "json", "jsonl": "json", "jsx": "javascript",
-    "kt": "kotlin", "lua": "lua", "makefile": "make", "md": "markdown", "patch": "diff", "php": "php",
-    "pl": "perl",
-    "ps1": "powershell", "py": "python", "r": "r", "rb": "ruby", "rs": "rust", "scala": "scala", "sh": "bash",
-    "sql": "sql", "swift": "swift", "tex": "tex", "tf": "terraform", "toml": "toml", "ts": "typescript",
-    "tsx": "typescript", "xml": "xml", "yaml": "yaml", "yml": "yaml", "zig": "zig",
-}  # fmt: skip
 
 
 class Excerpt(Struct, frozen=True):
@@ -127,7 +100,6 @@ class ResourcePreview(Struct, frozen=True, kw_only=True):
 
 
 async def preview_of(resource: Resource, content: bytes) -> ResourcePreview:
-    """Return the preview of a resource."""
     if not resource.is_text:
         return ResourcePreview(kind="binary" if image_type(content) is None else "image")
     return await text_preview(resource.mime_type, resource.name, content.decode("utf-8", "replace"))
@@ -145,7 +117,7 @@ async def markdown_of(excerpt: Excerpt) -> Markup:
 
 
 def _text_preview(mime_type: str, name: str, text: str) -> ResourcePreview:
-    kind = _essence(mime_type)
+    kind = mime_type.partition(";")[0].strip().lower()
     if kind in _MARKDOWN:
         excerpt = excerpt_of(text)
         return ResourcePreview(kind="markdown", excerpt=excerpt, html=Markup(markdown(excerpt.text)))
@@ -154,15 +126,14 @@ def _text_preview(mime_type: str, name: str, text: str) -> ResourcePreview:
     if _is_json(kind) and len(text) <= _TREE_LENGTH:
         return _tree_preview(text)
     language = _language(kind, name)
-    excerpt = excerpt_of(text)
     if not language:
-        return ResourcePreview(kind="text", excerpt=excerpt)
-    html = f'<pre class="code"><code>{Highlighter().highlight(excerpt.text, language)}</code></pre>'
-    return ResourcePreview(kind="code", excerpt=excerpt, html=Markup(html))
+        return _plain_preview(text)
+    excerpt = excerpt_of(text)
+    return ResourcePreview(kind="code", excerpt=excerpt, html=Markup(code(excerpt.text, language)))
 
 
-def _essence(mime_type: str) -> str:
-    return mime_type.partition(";")[0].strip().lower()
+def _plain_preview(text: str, problem: str = "") -> ResourcePreview:
+    return ResourcePreview(kind="text", excerpt=excerpt_of(text), problem=problem)
 
 
 def _is_json(kind: str) -> bool:
@@ -170,11 +141,11 @@ def _is_json(kind: str) -> bool:
 
 
 def _language(kind: str, name: str) -> str:
-    if _is_json(kind):
-        return "json"
-    if kind in _LANGUAGES:
-        return _LANGUAGES[kind]
-    return _EXTENSIONS.get(name.lower().rpartition(".")[2], "")
+    """Return the language of a type such as `text/x-python`, or else of a file name; empty if unknown."""
+    subtype = kind.rpartition("/")[2].removeprefix("x-").rpartition("+")[2]
+    extension = name.lower().rpartition(".")[2]
+    candidates = (_LANGUAGES.get(item, item) for item in (subtype, extension))
+    return next((language for language in candidates if language in languages()), "")
 
 
 def excerpt_of(text: str, lines: int = PREVIEW_LINES, length: int = PREVIEW_LENGTH) -> Excerpt:
@@ -191,25 +162,18 @@ def excerpt_of(text: str, lines: int = PREVIEW_LINES, length: int = PREVIEW_LENG
 
 # Images
 
-#: The signatures of the image types that are shown.
-_SIGNATURES: Final = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
+#: The signatures of the raster images that are shown.
+_SIGNATURES: Final = re.compile(
+    rb"(?P<png>\x89PNG\r\n\x1a\n)|(?P<jpeg>\xff\xd8\xff)|(?P<gif>GIF8[79]a)"
+    rb"|(?P<webp>RIFF.{4}WEBP)|(?P<avif>.{4}ftypavi[fs])",
+    re.DOTALL,
 )
 
 
 def image_type(content: bytes) -> str | None:
     """Return the MIME type of a raster image by its signature, or None for anything else."""
-    for signature, kind in _SIGNATURES:
-        if content.startswith(signature):
-            return kind
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        return "image/webp"
-    if content[4:8] == b"ftyp" and content[8:12] in (b"avif", b"avis"):
-        return "image/avif"
-    return None
+    found = _SIGNATURES.match(content)
+    return None if found is None else f"image/{found.lastgroup}"
 
 
 # JSON
@@ -236,8 +200,7 @@ def _tree_preview(text: str) -> ResourcePreview:
         )
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-        problem = f"This is not valid JSON{where}, so it is shown as plain text."
-        return ResourcePreview(kind="text", excerpt=excerpt_of(text), problem=problem)
+        return _plain_preview(text, f"This is not valid JSON{where}, so it is shown as plain text.")
     return ResourcePreview(kind="tree", nodes=list(_limit_nodes(_nodes("", value, 0))))
 
 
@@ -304,10 +267,9 @@ def _table_preview(text: str, delimiter: str) -> ResourcePreview:
             if len(rows) > _TABLE_ROWS + 1:
                 break
     except csv.Error as error:
-        problem = f"This is not a valid table ({error}), so it is shown as plain text."
-        return ResourcePreview(kind="text", excerpt=excerpt_of(text), problem=problem)
+        return _plain_preview(text, f"This is not a valid table ({error}), so it is shown as plain text.")
     if not rows:
-        return ResourcePreview(kind="text", excerpt=excerpt_of(text))
+        return _plain_preview(text)
     width = max(map(len, rows))
     columns = min(width, _TABLE_COLUMNS)
     shown = [[_clip(cell) for cell in row[:columns]] + [""] * (columns - len(row)) for row in rows]

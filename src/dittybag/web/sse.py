@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import DittybagError
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.transports.http.asgi_messages import EVENTS, Receive, Send
 from dittybag.web.browser_requests import StreamingResponse, WebRequest, WebResponse, cookies
+from dittybag.web.template_rendering import SECURITY_HEADERS
 from dittybag.web.web_context import WebContext
 from dittybag.web.web_sessions import COOKIE, WebSessions
 
@@ -23,6 +22,14 @@ _HEARTBEAT_SECONDS: Final = 15.0
 _MAX_STREAMS: Final = 1000
 #: Of these, one user has at most this many.
 MAX_STREAMS_PER_USER: Final = 100
+
+
+_HEADERS: Final = (
+    (b"content-type", EVENTS),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+    *SECURITY_HEADERS,
+)
 
 
 class _Subscriber:
@@ -58,14 +65,16 @@ class EventStreams:
         self._context = context
         self._sessions = sessions
         self._subscribers: set[_Subscriber] = set()
+        #: The open pages that show MCP requests.
+        self._request_subscribers: set[_Subscriber] = set()
         self._is_closed = False
         context.workspace.store.subscribe(self._on_changes)
-        context.libraries.subscribe(lambda: self._notify_all("library"))
+        context.libraries.subscribe(lambda: _notify(self._subscribers, "library"))
+        context.request_log.subscribe(lambda: _notify(self._request_subscribers, "request"))
 
     def close(self) -> None:
-        """End all streams."""
         self._is_closed = True
-        self._notify_all("")
+        _notify(self._subscribers, "")
 
     def _on_changes(self, notifications: Sequence[ChangeNotification]) -> None:
         for subscriber in self._subscribers:
@@ -73,41 +82,34 @@ class EventStreams:
             if kinds:
                 subscriber.notify(*kinds)
 
-    def _notify_all(self, *kinds: str) -> None:
-        for subscriber in self._subscribers:
-            subscriber.notify(*kinds)
-
     async def stream(self, request: WebRequest) -> WebResponse | StreamingResponse:
         """Stream the changes of a project that the session can see."""
         user = request.session.name
         own = sum(subscriber.user == user for subscriber in self._subscribers)
         if own >= MAX_STREAMS_PER_USER or len(self._subscribers) >= _MAX_STREAMS:
             return WebResponse(503, b"Too many pages are open", b"text/plain", ((b"retry-after", b"10"),))
-        principal = _principal(request)
+        principal = request.caller.principal
         # Without access to the project, only task changes are sent.
         sees_project = principal is None or principal.sees_project
         subscriber = _Subscriber(user, request.project.id if sees_project else None)
-        wants_requests = request.query.get("requests") == "1"
 
         async def run(receive: Receive, send: Send) -> None:
-            with ExitStack() as stack:
-                self._subscribers.add(subscriber)
-                stack.callback(self._subscribers.discard, subscriber)
-                if wants_requests:
-                    stack.enter_context(
-                        self._context.request_log.subscribed(lambda: subscriber.notify("request"))
-                    )
+            self._subscribers.add(subscriber)
+            if request.query.get("requests") == "1":
+                self._request_subscribers.add(subscriber)
+            try:
                 await self._send_events(request, subscriber, receive, send)
+            finally:
+                self._subscribers.discard(subscriber)
+                self._request_subscribers.discard(subscriber)
 
         return run
 
     async def _send_events(
         self, request: WebRequest, subscriber: _Subscriber, receive: Receive, send: Send
     ) -> None:
-        head = [(b"content-type", EVENTS), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
-        await send({"type": "http.response.start", "status": 200, "headers": head})
-        write = _writer(send)
-        await write("retry: 1000\n\n")
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        await send(_body("retry: 1000\n\n"))
         disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
         idle_seconds = 0.0
         try:
@@ -122,14 +124,14 @@ class EventStreams:
                     break
                 idle_seconds = 0.0 if kinds else idle_seconds + _CHECK_SECONDS
                 if kinds:
-                    await write(f"event: changes\ndata: {' '.join(kinds)}\n\n")
+                    await send(_body(f"event: changes\ndata: {' '.join(kinds)}\n\n"))
                 elif idle_seconds >= _HEARTBEAT_SECONDS:
                     idle_seconds = 0.0
-                    await write(": heartbeat\n\n")
+                    await send(_body(": heartbeat\n\n"))
         finally:
             disconnected.cancel()
         if not disconnected.done() or disconnected.cancelled():
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await send(_body("", more=False))
 
     async def _is_still_allowed(self, request: WebRequest) -> bool:
         secret = cookies(request.headers).get(COOKIE, "")
@@ -138,22 +140,19 @@ class EventStreams:
             if request.session.principal is None or request.project.id == self._context.project:
                 return found.is_signed_in and found.principal == request.session.principal
             principal = await self._sessions.principal_in(secret, request.project.id)
-            return found.is_signed_in and principal == _principal(request)
+            return found.is_signed_in and principal == request.caller.principal
         except DittybagError:
             # The store cannot be read now; the next check decides.
             return True
 
 
-def _principal(request: WebRequest) -> Principal | None:
-    """Return the permissions of the session in the project of the page."""
-    return request.caller.principal
+def _notify(subscribers: Iterable[_Subscriber], kind: str) -> None:
+    for subscriber in subscribers:
+        subscriber.notify(kind)
 
 
-def _writer(send: Send) -> Callable[[str], Any]:
-    async def write(text: str) -> None:
-        await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
-
-    return write
+def _body(text: str, *, more: bool = True) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": text.encode(), "more_body": more}
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

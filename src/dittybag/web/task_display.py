@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from dittybag.domain.changes import Change
 from dittybag.domain.due_dates import format_due, is_overdue, local_due_day
-from dittybag.domain.tasks import (
-    ENERGIES,
-    NO_PROJECT,
-    PRIORITIES,
-    Task,
-    TaskFilter,
-    TaskGrouping,
-    TaskListing,
-    TaskOrder,
-)
+from dittybag.domain.entities import type_of
+from dittybag.domain.tasks import ENERGIES, NO_PROJECT, Task, TaskFilter, TaskGrouping, TaskListing
 from dittybag.domain.text import QUERY_LENGTH
 from dittybag.web.browser_requests import WebRequest
 
 PRIORITY_NAMES: Final = {5: "Critical", 4: "High", 3: "Normal", 2: "Low", 1: "Someday"}
+PRIORITY_TITLES: Final = {number: f"{number} · {name}" for number, name in PRIORITY_NAMES.items()}
 ENERGY_NAMES: Final = {"deep": "Deep", "medium": "Medium", "light": "Light"}
 
 KEYS: Final[tuple[TaskGrouping, ...]] = ("priority", "project", "energy")
-VIEWS: Final = ("board", "list", "stats")
-ORDERS: Final[dict[str, TaskOrder]] = {"priority": "priority", "due": "due", "newest": "newest"}
 DUE_FILTERS: Final = {"overdue": "Overdue", "today": "Due today", "week": "Due within a week"}
 _WEEK_DAYS: Final = 7
 #: Due dates further away are shown as dates.
@@ -40,47 +31,31 @@ def local_now() -> datetime:
     return datetime.now().astimezone()
 
 
-class TaskFilterForm(Struct, frozen=True):
-    """The filters of the task pages as form values; an empty string means any."""
-
-    project: str = ""
-    priority: str = ""
-    energy: str = ""
-    due: str = ""
-    text: str = ""
-
-    @property
-    def given(self) -> dict[str, str]:
-        return {name: getattr(self, name) for name in self.__struct_fields__ if getattr(self, name)}
+def read_filters(request: WebRequest) -> dict[str, str]:
+    """Read the filters from the query. Invalid values are ignored; an empty string means any."""
+    return {
+        "project": request.query.get("project", "").strip()[:QUERY_LENGTH],
+        "priority": request.chosen("priority", map(str, PRIORITY_NAMES), ""),
+        "energy": request.chosen("energy", ENERGIES, ""),
+        "due": request.chosen("due", DUE_FILTERS, ""),
+        "text": request.query.get("text", "").strip(),
+    }
 
 
-def read_filters(query: Mapping[str, str]) -> TaskFilterForm:
-    """Read the filters from a query string; invalid values are ignored."""
-    priority, energy, due = (query.get(name, "") for name in ("priority", "energy", "due"))
-    return TaskFilterForm(
-        project=query.get("project", "").strip()[:QUERY_LENGTH],
-        priority=priority if priority in {str(number) for number in PRIORITY_NAMES} else "",
-        energy=energy if energy in ENERGIES else "",
-        due=due if due in DUE_FILTERS else "",
-        text=query.get("text", "").strip(),
-    )
-
-
-def to_task_filter(filters: TaskFilterForm, now: datetime, *, completed: bool) -> TaskFilter:
+def to_task_filter(filters: Mapping[str, str], now: datetime, *, completed: bool) -> TaskFilter:
     """Convert the filters to a query for tasks."""
-    today = now.date()
-    days = {"today": today, "week": today + timedelta(_WEEK_DAYS - 1)}
-    last = days.get(filters.due)
-    project: str | None = filters.project or None
+    today, due = now.date(), filters["due"]
+    last = {"today": today, "week": today + timedelta(_WEEK_DAYS - 1)}.get(due)
+    project = filters["project"] or None
     return TaskFilter(
         completed=completed,
         project="" if project == NO_PROJECT else project,
-        priority=int(filters.priority) if filters.priority else None,
-        energy=filters.energy or None,
+        priority=int(filters["priority"]) if filters["priority"] else None,
+        energy=filters["energy"] or None,
         due_from=None if last is None else today.isoformat(),
         due_by=None if last is None else last.isoformat(),
-        overdue_at=(_minute(now), _minute(now.astimezone(UTC))) if filters.due == "overdue" else None,
-        text=filters.text,
+        overdue_at=(_minute(now), _minute(now.astimezone(UTC))) if due == "overdue" else None,
+        text=filters["text"],
     )
 
 
@@ -125,85 +100,29 @@ def describe_due(due: str, now: datetime, *, is_open: bool = True) -> DueDisplay
     )
 
 
-class TaskCard(Struct, frozen=True):
-    """A task on a board or in a list."""
-
-    task: TaskListing
-    due: DueDisplay | None
-
-
-class BoardColumn(Struct, frozen=True):
-    """A column of a board: tasks with the same priority, project or energy."""
-
-    #: The form value.
-    value: str
-    title: str
-    total: int
-    cards: list[TaskCard]
-    #: The URL of the list of all its tasks.
-    address: str
-
-    @property
-    def more(self) -> int:
-        return self.total - len(self.cards)
-
-
-def column_title(by: TaskGrouping, key: int | str) -> str:
-    """Return the title of a column."""
+def column_title(by: TaskGrouping, key: int | str | None) -> str:
+    """Return the title of a priority, energy or project."""
     if by == "priority":
-        return f"{key} · {PRIORITY_NAMES[int(key)]}"
+        return PRIORITY_TITLES[int(key or 0)]
     if by == "energy":
         return ENERGY_NAMES[str(key)]
-    return str(key) or "No project"
-
-
-def column_filter(by: TaskGrouping, key: int | str) -> dict[str, str]:
-    """Return the query parameters that select the tasks of a column."""
-    return {by: str(key) or NO_PROJECT}
+    return str(key or "No project")
 
 
 def describe_change(change: Change) -> str:
     """Describe the latest change of a task, as in `Completed ‘Call bank’`."""
     before, after = change.before, change.after
-    task = after if after is not None else before
-    assert isinstance(task, Task)
-    name = f"‘{task.title}’"
-    if change.action == "restore":
-        return f"Removed {name}" if after is None else f"Restored {name}"
-    if before is None:
-        return f"Added {name}"
-    if after is None:
-        return f"Deleted {name}"
-    if not isinstance(before, Task):
-        # The state before the change was purged.
-        return f"Saved {name}"
-    if task.completed != before.completed:
-        return f"{'Completed' if task.completed else 'Reopened'} {name}"
-    return _describe_update(before, task, name)
-
-
-def _describe_update(before: Task, task: Task, name: str) -> str:
-    changed_fields: dict[str, Any] = {
-        field: getattr(task, field)
-        for field in ("title", "project", "priority", "energy", "time_estimate", "notes", "due_date")
-        if getattr(task, field) != getattr(before, field)
-    }
-    match list(changed_fields.items()):
-        case [("priority", value)]:
-            return f"{name} now has priority {value}"
-        case [("energy", value)]:
-            return f"{name} now has {value} energy"
-        case [("project", value)]:
-            return f"{name} now belongs to {value or 'no project'}"
+    name = f"‘{change.label}’"
+    if change.verb != "changed":
+        # A restored version is also called restored.
+        verb = {"created": "Added", "reverted": "Restored"}.get(change.verb, change.verb.capitalize())
+        return f"{verb} {name}"
+    if isinstance(before, Task) and isinstance(after, Task):
+        match [field.name for field in type_of(after).changed_fields(before, after)]:
+            case ["priority"]:
+                return f"{name} now has priority {after.priority}"
+            case ["energy"]:
+                return f"{name} now has {after.energy} energy"
+            case ["project"]:
+                return f"{name} now belongs to {after.project or 'no project'}"
     return f"Saved {name}"
-
-
-def task_id(request: WebRequest) -> int:
-    """Return the task id from the path, or 0, which no task has, if it is not an integer."""
-    text = request.parameters["id"]
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
-
-
-def priorities() -> list[tuple[int, str]]:
-    """Return the priorities and their names, highest first."""
-    return [(number, PRIORITY_NAMES[number]) for number in range(PRIORITIES[1], PRIORITIES[0] - 1, -1)]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -13,7 +12,8 @@ from urllib.parse import quote, unquote
 
 from minijinja import Environment, Markup
 
-from dittybag.domain.entities import label_of
+from dittybag.domain.display import format_ago, format_count, format_size
+from dittybag.domain.times import iso
 from dittybag.protocol.transports.http.asgi_messages import Header
 from dittybag.web import markdown_html
 from dittybag.web.browser_requests import NOTE_COOKIE, WebRequest, WebResponse, cookie, cookies, project_link
@@ -66,67 +66,13 @@ def static_link(name: str) -> str:
     return f"/static/{name}?v={static_files()[name].version}"
 
 
-# Template filters and functions
-
-
-def relative_time(at: int) -> str:
-    """Format a time relative to now, as in `3 minutes ago`."""
-    seconds = time.time() - at / 1_000_000
-    for limit, unit_seconds, unit in (
-        (60, 1, "second"),
-        (3600, 60, "minute"),
-        (86400, 3600, "hour"),
-        (30 * 86400, 86400, "day"),
-    ):
-        if seconds < limit:
-            count = max(int(seconds / unit_seconds), 0)
-            if unit == "second" and count < 10:
-                return "just now"
-            return f"{count} {unit}{'' if count == 1 else 's'} ago"
-    return f"{_utc(at):%d %b %Y}"
-
-
-def iso_time(at: int) -> str:
-    """Format a time in ISO 8601, for the attribute `datetime`."""
-    return f"{_utc(at):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _utc(at: int) -> datetime:
-    return datetime.fromtimestamp(at / 1_000_000, UTC)
-
-
-def format_size(count: int) -> str:
-    """Format a number of bytes, as in `1.2 MB`."""
-    amount = float(count)
-    for unit in ("bytes", "KB", "MB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "bytes" or amount >= 10 else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} GB"
-
-
-def format_number(count: int) -> str:
-    """Format a number with thin spaces between thousands."""
-    return f"{count:,}".replace(",", "\u202f")
-
-
-def format_count(count: int, word: str) -> str:
-    """Format a count and its noun, as in `3 prompts`."""
-    return f"{format_number(count)} {word}{'' if count == 1 else 's'}"
-
-
-def _percent(text: str) -> str:
-    return quote(text, safe="")
-
-
 _FILTERS: Final[dict[str, Callable[..., Any]]] = {
-    "relative_time": relative_time,
-    "iso_time": iso_time,
+    "relative_time": lambda at: format_ago(at, time.time_ns() // 1000),
+    "iso_time": iso,
     "size": format_size,
-    "number": format_number,
+    "number": lambda number: f"{number:,}",
     "plural": format_count,
-    "percent": _percent,
-    "label": label_of,
+    "percent": lambda text: quote(text, safe=""),
     "markdown": lambda text: Markup(markdown_html.markdown(text)),
     "code": lambda text, language="": Markup(markdown_html.code(text, language)),
 }
@@ -151,12 +97,12 @@ def _environment() -> Environment:
     return environment
 
 
-def render_page(request: WebRequest, template: str, *, status: int = 200, **values: Any) -> WebResponse:
-    """Render a template of a page or of a fragment."""
+def render_page(
+    request: WebRequest, template: str, *, status: int = 200, headers: Sequence[Header] = (), **values: Any
+) -> WebResponse:
+    """Render a template of a page or of a fragment. `headers`: to add to the response."""
     note = cookies(request.headers).get(NOTE_COOKIE, "")
-    headers = [_PRIVATE]
-    if note and not request.is_fragment:
-        headers.append(cookie(NOTE_COOKIE, "", seconds=0))
+    shown = [cookie(NOTE_COOKIE, "", seconds=0)] if note and not request.is_fragment else []
     html = _environment().render_template(
         template,
         request=request,
@@ -171,4 +117,4 @@ def render_page(request: WebRequest, template: str, *, status: int = 200, **valu
         project=request.project if request.has_project else None,
         **values,
     )
-    return WebResponse(status, html.encode("utf-8", "replace"), headers=tuple(headers))
+    return WebResponse(status, html.encode("utf-8", "replace"), headers=(_PRIVATE, *shown, *headers))

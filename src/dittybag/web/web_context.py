@@ -10,6 +10,8 @@ from msgspec import Struct
 from dittybag.domain.ports import Libraries
 from dittybag.services.template_service import TemplateService
 from dittybag.services.workspace import Workspace
+from dittybag.web.library_checks import LibraryChecks
+from dittybag.web.prompt_tags import TagCache
 from dittybag.web.request_log import RequestLog
 
 
@@ -60,6 +62,8 @@ class WebContext(Struct, frozen=True, kw_only=True):
     workspace: Workspace
     templates: TemplateService
     libraries: Libraries
+    library_checks: LibraryChecks
+    tags: TagCache
     #: The id of the project that opens first.
     project: int
     version: str

@@ -6,6 +6,7 @@ import time
 from base64 import urlsafe_b64encode
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from hashlib import sha256
 from hmac import compare_digest
 from os import urandom
@@ -138,24 +139,14 @@ class WebSessions:
         return await self._create_session(principal.user, state)
 
     async def _create_session(self, user: str, state: _SessionState) -> str:
-        secret, owner = _new_secret(), f"web {user}"
-
-        async def work(transaction: Transaction) -> None:
-            idle_since = transaction.now - SESSION_SECONDS * 1_000_000
-            await transaction.prune_sessions(idle_since, owner, MAX_SESSIONS - 1)
-            await transaction.save_session(_session_id(secret), owner, msgspec.json.encode(state))
-
-        await self._store.write(work, actor="")
+        secret = _new_secret()
+        await self._store.write(partial(_add_session, secret, f"web {user}", state), actor="")
         return secret
 
     async def sign_out(self, secret: str) -> None:
-        """End a session."""
-        self._cache.pop(_session_id(secret), None)
-
-        async def work(transaction: Transaction) -> None:
-            await transaction.delete_session(_session_id(secret))
-
-        await self._store.write(work, actor="")
+        key = _session_id(secret)
+        self._cache.pop(key, None)
+        await self._store.write(lambda transaction: transaction.delete_session(key), actor="")
 
     # Finding sessions
 
@@ -184,10 +175,7 @@ class WebSessions:
         return (await self._look_up(_session_id(secret), project))[0]
 
     async def _look_up(self, id: str, project: int | None = None) -> tuple[Principal | None, bool]:
-        async def work(transaction: Transaction) -> StoredSession | None:
-            return await transaction.sessions.get(id)
-
-        stored = await self._store.read(work, single=True)
+        stored = await self._store.read(lambda transaction: transaction.sessions.get(id), single=True)
         now = time.time_ns() // 1000
         if stored is None or now - stored.used_at > SESSION_SECONDS * 1_000_000:
             return None, False
@@ -197,7 +185,7 @@ class WebSessions:
             # Without tokens every session belongs to the owner of the machine; with tokens, none does.
             return None, False
         if now - stored.used_at > _TOUCH_SECONDS * 1_000_000:
-            await self._touch(id, stored)
+            await self._store.write(partial(_touch_session, id, stored), actor="")
         return principal, True
 
     async def _principal(self, state: _SessionState, project: int, now: int) -> Principal | None:
@@ -210,13 +198,17 @@ class WebSessions:
             return None
         return await self._accounts.external_principal(state.user, state.scope, project)
 
-    async def _touch(self, id: str, stored: StoredSession) -> None:
-        async def work(transaction: Transaction) -> None:
-            # The session may have been signed out in the meantime.
-            if await transaction.sessions.get(id) is not None:
-                await transaction.save_session(id, stored.owner, stored.state)
 
-        await self._store.write(work, actor="")
+async def _add_session(secret: str, owner: str, state: _SessionState, transaction: Transaction) -> None:
+    idle_since = transaction.now - SESSION_SECONDS * 1_000_000
+    await transaction.prune_sessions(idle_since, owner, MAX_SESSIONS - 1)
+    await transaction.save_session(_session_id(secret), owner, msgspec.json.encode(state))
+
+
+async def _touch_session(id: str, stored: StoredSession, transaction: Transaction) -> None:
+    # The session may have been signed out in the meantime.
+    if await transaction.sessions.get(id) is not None:
+        await transaction.save_session(id, stored.owner, stored.state)
 
 
 def is_own_form(session: WebSession, secret: str | None) -> bool:

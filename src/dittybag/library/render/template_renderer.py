@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
+from dittybag.domain.display import format_size
 from dittybag.domain.errors import RenderingFailed
-from dittybag.domain.libraries import INPUT_BYTES, SOURCE_BYTES, format_size
+from dittybag.domain.libraries import INPUT_BYTES, SOURCE_BYTES
 from dittybag.domain.ports import Partials
 from dittybag.library.render.resource_limits import DEADLINE_SECONDS, TOO_LONG
 

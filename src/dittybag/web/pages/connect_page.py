@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from dittybag.domain.errors import NotAllowed
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
+from dittybag.web.browser_requests import WebRequest, WebResponse, redirect
+from dittybag.web.request_log import LoggedRequest
 from dittybag.web.template_rendering import render_page
 from dittybag.web.web_context import ConnectionFailed
 
@@ -13,17 +14,12 @@ from dittybag.web.web_context import ConnectionFailed
 _MAX_REQUESTS: Final = 30
 
 
-async def show(request: WebRequest) -> WebResponse:
-    return await _render_clients(request)
-
-
 async def show_requests(request: WebRequest) -> WebResponse:
-    """Return the recent requests as a fragment."""
-    return render_page(
-        request,
-        "connect/recent_requests.html",
-        requests=request.context.request_log.latest(request.session.name)[:_MAX_REQUESTS],
-    )
+    return render_page(request, "connect/recent_requests.html", requests=_recent_requests(request))
+
+
+def _recent_requests(request: WebRequest) -> list[LoggedRequest]:
+    return request.context.request_log.latest(request.session.name)[:_MAX_REQUESTS]
 
 
 async def connect(request: WebRequest) -> WebResponse:
@@ -35,11 +31,12 @@ async def connect(request: WebRequest) -> WebResponse:
             request.parameters["client"], request.project.name
         )
     except ConnectionFailed as failed:
-        return await _render_clients(request, status=409, problem=str(failed))
+        return await show_clients(request, str(failed))
     return redirect(request.link("/connect"), message)
 
 
-async def _render_clients(request: WebRequest, *, status: int = 200, problem: str = "") -> WebResponse:
+async def show_clients(request: WebRequest, problem: str = "") -> WebResponse:
+    """Show all clients, and why one could not be connected."""
     address = f"{request.origin}/mcp"
     clients = await request.context.connections.clients(request.project.name, address)
     # Installed clients first.
@@ -47,17 +44,10 @@ async def _render_clients(request: WebRequest, *, status: int = 200, problem: st
     return render_page(
         request,
         "connect/connect_clients.html",
-        status=status,
+        status=409 if problem else 200,
         problem=problem,
         notice=request.context.connections.notice,
         clients=ordered,
         address=address,
-        requests=request.context.request_log.latest(request.session.name)[:_MAX_REQUESTS],
+        requests=_recent_requests(request),
     )
-
-
-routes: Final = (
-    Route("GET", "/connect", show),
-    Route("GET", "/connect/requests", show_requests),
-    Route("POST", "/connect/{client}", connect),
-)

@@ -7,11 +7,9 @@ from typing import Final
 
 from dittybag.domain.queries import ChangeQuery
 from dittybag.services.history_service import ChangePage
-from dittybag.services.project_overview import DailyUsage, DayUsage
-from dittybag.web import charts
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse, project_link
-from dittybag.web.pages import project_pages, search_pages
-from dittybag.web.pages.change_display import ChangeRow, format_rows
+from dittybag.services.project_overview import DayUsage
+from dittybag.web.browser_requests import WebRequest, WebResponse, project_link
+from dittybag.web.pages.change_display import ChangeRow, format_row
 from dittybag.web.template_rendering import render_page
 
 #: Maximum numbers of recent changes and of recently edited entities.
@@ -22,18 +20,16 @@ _SEARCHED_CHANGES: Final = 60
 
 
 async def show(request: WebRequest) -> WebResponse:
-    """Show the Home page."""
     principal = request.caller.principal
     if principal is not None and not principal.sees_project:
         return await _show_no_access(request)
     workspace, caller = request.workspace, request.caller
     contents = await workspace.overview.count_contents(caller)
     usage = await workspace.overview.usage(caller, request.context.person)
-    page = await workspace.history.browse(
-        caller, ChangeQuery(project=caller.project, limit=_SEARCHED_CHANGES)
-    )
+    query = ChangeQuery(project=caller.project, limit=_SEARCHED_CHANGES)
+    page = await workspace.history.browse(caller, query)
     reports = await request.context.libraries.reports()
-    rows = format_rows(request, page)
+    rows = [format_row(request, change, page.addresses) for change in page.changes]
     library_prompts = sum(report.prompts for report in reports)
     return render_page(
         request,
@@ -48,7 +44,8 @@ async def show(request: WebRequest) -> WebResponse:
         days=[(_format_day(day), day) for day in usage.days],
         people=sum(day.people for day in usage.days),
         agents=sum(day.agents for day in usage.days),
-        chart=_chart(usage),
+        chart=[(_tooltip(day), day.people, day.agents) for day in usage.days],
+        top=max(day.total for day in usage.days),
     )
 
 
@@ -68,16 +65,9 @@ def _recently_edited(rows: list[ChangeRow], page: ChangePage) -> list[ChangeRow]
     return list(newest.values())[:_MAX_EDITED]
 
 
-def _chart(usage: DailyUsage) -> charts.Chart:
-    return charts.column_chart([(_tooltip(day), (day.people, day.agents)) for day in usage.days])
-
-
 def _format_day(day: DayUsage) -> str:
     return f"{datetime.fromtimestamp(day.at / 1_000_000, UTC):%d %b}"
 
 
 def _tooltip(day: DayUsage) -> str:
     return f"{_format_day(day)}: {day.people} by people, {day.agents} by agents"
-
-
-routes: Final = (Route("GET", "/", show), *search_pages.routes, *project_pages.routes)

@@ -2,101 +2,47 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Hashable, Mapping
-from typing import Any, Final
-from weakref import WeakKeyDictionary
+from collections.abc import Mapping
+from typing import Final
 
 from msgspec import Struct
 
 from dittybag.domain.errors import LibraryNotFound, LibraryPromptNotFound, PromptUnusable
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
-from dittybag.domain.ports import Libraries
-from dittybag.protocol.lazy_tls import asyncio
-from dittybag.web.browser_requests import LONG_FORM_BYTES, Route, WebRequest, WebResponse
-from dittybag.web.pages.prompt_preview import argument_values, preview_prompt
+from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
+from dittybag.web.library_checks import matching_prompts
+from dittybag.web.pages.prompt_preview import PromptPreview, argument_values, preview_prompt
 from dittybag.web.resource_previews import excerpt_of, markdown_of
 from dittybag.web.template_rendering import render_page
 
-_log = logging.getLogger("dittybag")
-
-_PER_PAGE: Final = 50
 #: Limits of what a page shows; `dittybag library check` lists everything.
 _MAX_LIBRARIES: Final = 200
 _MAX_PROBLEMS: Final = 50
 _MAX_SKIPPED: Final = 100
-#: How long a page waits for the check, which then continues in the background.
-_WAIT_SECONDS: Final = 0.05
-#: Larger collections are not checked here, because that would delay other requests.
-_MAX_CHECKED_PROMPTS: Final = 2000
 
 
 class LibraryHealth(Struct, frozen=True):
     """The report of a library, with its problems sorted and counted."""
 
     report: LibraryReport
-    problems: list[FileProblem]
-    errors: int
-    warnings: int
 
-    @classmethod
-    def of(cls, report: LibraryReport) -> LibraryHealth:
-        # Errors first.
-        ordered = sorted(report.problems, key=lambda problem: problem.level != "error")
-        errors = sum(problem.level == "error" for problem in ordered)
-        return cls(report, ordered, errors, len(ordered) - errors)
+    @property
+    def problems(self) -> list[FileProblem]:
+        return sorted(self.report.problems, key=lambda problem: problem.level != "error")
 
+    @property
+    def errors(self) -> int:
+        return sum(problem.level == "error" for problem in self.report.problems)
 
-class _LibraryChecks:
-    """Checks all templates of the libraries: one check at a time, once for each state of the files."""
-
-    def __init__(self, libraries: Libraries) -> None:
-        self._libraries = libraries
-        self._latest: tuple[Hashable, list[LibraryReport]] | None = None
-        self._running: asyncio.Task[None] | None = None
-
-    async def reports(self) -> tuple[list[LibraryReport], bool]:
-        """Return the reports, and whether they include a check of the current files."""
-        reports = await self._libraries.reports()
-        if not 0 < sum(report.prompts for report in reports) <= _MAX_CHECKED_PROMPTS:
-            return reports, True
-        if not self._is_fresh():
-            if self._running is None or self._running.done():
-                self._running = asyncio.create_task(self._run())
-            await asyncio.wait((self._running,), timeout=_WAIT_SECONDS)
-        if self._latest is not None and self._is_fresh():
-            return self._latest[1], True
-        return reports, False
-
-    def _is_fresh(self) -> bool:
-        return self._latest is not None and self._latest[0] == self._libraries.stamp()
-
-    async def _run(self) -> None:
-        stamp = self._libraries.stamp()
-        try:
-            reports = await self._libraries.check()
-        except Exception:  # noqa: BLE001  # the edge of this task: the page shows the reports without a check
-            _log.exception("checking the libraries failed")
-            reports = await self._libraries.reports()
-        self._latest = stamp, reports
-
-
-_checks: WeakKeyDictionary[Libraries, _LibraryChecks] = WeakKeyDictionary()
-
-
-async def _reports(request: WebRequest) -> tuple[list[LibraryReport], bool]:
-    libraries = request.context.libraries
-    checks = _checks.get(libraries)
-    if checks is None:
-        checks = _checks[libraries] = _LibraryChecks(libraries)
-    return await checks.reports()
+    @property
+    def warnings(self) -> int:
+        return len(self.report.problems) - self.errors
 
 
 async def show_libraries(request: WebRequest) -> WebResponse:
-    """Show all libraries."""
-    reports, is_checked = await _reports(request)
-    healths = [LibraryHealth.of(report) for report in reports]
+    reports, is_checked = await request.context.library_checks.reports()
+    healths = [LibraryHealth(report) for report in reports]
     return render_page(
         request,
         "libraries/library_list.html",
@@ -112,36 +58,26 @@ async def show_libraries(request: WebRequest) -> WebResponse:
 
 
 async def show_library(request: WebRequest) -> WebResponse:
-    """Show one library: its prompts and its problems."""
     name = request.query.get("name", "")
-    reports, is_checked = await _reports(request)
+    reports, is_checked = await request.context.library_checks.reports()
     report = next((item for item in reports if item.name == name and name), None)
     if report is None:
         raise LibraryNotFound(name)
     prompts = await request.context.libraries.prompts(name)
-    text = request.query.get("q", "").strip()[:200].casefold()
-    matching = [prompt for prompt in prompts if text in _searched_text(prompt)] if text else prompts
-    last = max(1, -(-len(matching) // _PER_PAGE))
-    current = request.int_parameter("page", 1, 1, last)
+    text = request.query.get("q", "").strip()[:200]
+    matching = matching_prompts(prompts, text)
     return render_page(
         request,
         "libraries/library_view.html",
-        health=LibraryHealth.of(report),
-        prompts=matching[(current - 1) * _PER_PAGE : current * _PER_PAGE],
-        total=len(matching),
+        health=LibraryHealth(report),
+        prompts=matching[request.offset : request.offset + PER_PAGE],
         text=text,
-        current=current,
-        last=last,
-        to=lambda number: request.with_query(page=number if number > 1 else None),
+        pages=request.pages(len(matching)),
         skipped=list(report.skipped.items())[:_MAX_SKIPPED],
         is_checked=is_checked,
         max_problems=_MAX_PROBLEMS,
         locations=_FileLocations(request, await request.context.libraries.origins()),
     )
-
-
-def _searched_text(prompt: LibraryPrompt) -> str:
-    return "\n".join((prompt.name, prompt.title or "", prompt.description or "")).casefold()
 
 
 _ORIGINS: Final = {
@@ -161,13 +97,11 @@ class _FileLocations:
         self._origins = origins
 
     def origin(self, report: LibraryReport) -> str:
-        """Return the origin of a library."""
         kind, location = self._origins.get(report.name, ("", ""))
         label = _ORIGINS.get(kind, "added manually")
         return f"{label} {location}" if location and (kind == "git" or self._is_owner) else label
 
     def folder(self, report: LibraryReport) -> str:
-        """Return the folder of a library."""
         own = os.path.expanduser("~")  # noqa: PTH111  # pathlib would not keep a path as it is written
         path = report.folder
         if not self._is_owner:
@@ -191,7 +125,8 @@ async def show_prompt(request: WebRequest) -> WebResponse:
         _, file, text = await request.context.libraries.source(found.name)
     except PromptUnusable as error:
         problem = str(error)
-    report = await _report_of(request, found.library)
+    reports, _ = await request.context.library_checks.reports()
+    report = next((item for item in reports if item.name == found.library), None)
     relative_file = "" if report is None else file.removeprefix(report.folder).lstrip("/")
     values, excerpt = argument_values(request, found.arguments), excerpt_of(text)
     return render_page(
@@ -224,12 +159,7 @@ async def _find_prompt(request: WebRequest) -> LibraryPrompt:
     return found
 
 
-async def _report_of(request: WebRequest, library: str) -> LibraryReport | None:
-    reports, _ = await _reports(request)
-    return next((report for report in reports if report.name == library), None)
-
-
-async def _preview(request: WebRequest, found: LibraryPrompt, values: Mapping[str, str]) -> Any:
+async def _preview(request: WebRequest, found: LibraryPrompt, values: Mapping[str, str]) -> PromptPreview:
     async def render(values: Mapping[str, str]) -> str:
         _, text = await request.context.templates.render_library_prompt(
             found.name, values, client=request.client_key
@@ -237,13 +167,3 @@ async def _preview(request: WebRequest, found: LibraryPrompt, values: Mapping[st
         return text
 
     return await preview_prompt(found.arguments, values, render)
-
-
-routes: Final = (
-    Route("GET", "/libraries", show_libraries),
-    Route("GET", "/libraries/view", show_library),
-    Route("GET", "/libraries/prompt", show_prompt),
-    # A read-only server accepts only GET, where long values do not fit into the URL.
-    Route("GET", "/libraries/try", preview_library_prompt),
-    Route("POST", "/libraries/try", preview_library_prompt, form_bytes=LONG_FORM_BYTES),
-)

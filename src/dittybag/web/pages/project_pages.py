@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
 from dittybag.domain.errors import Conflict, Invalid, Problem
 from dittybag.domain.text import fold
 from dittybag.services.project_service import can_create_projects
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse, project_link, redirect
+from dittybag.web.browser_requests import WebRequest, WebResponse, project_link, redirect, status_of
+from dittybag.web.pages.entity_forms import problems_of
 from dittybag.web.template_rendering import render_page
 
 #: Maximum number of projects listed; the filter finds the others.
@@ -16,14 +18,10 @@ _MAX_LISTED: Final = 200
 _SECTIONS: Final = ("prompts", "libraries", "resources", "tasks", "activity", "connect")
 
 
-async def show_projects(request: WebRequest) -> WebResponse:
-    """Show the projects that the session can see."""
-    return await _render_projects(request)
-
-
-async def _render_projects(
-    request: WebRequest, *, status: int = 200, name: str = "", problems: tuple[Problem, ...] = ()
+async def show_projects(
+    request: WebRequest, status: int = 200, name: str = "", problems: Sequence[Problem] = ()
 ) -> WebResponse:
+    """Show the projects that the session can see, and the problems with the name of a new one."""
     sizes = await request.workspace.projects.all(request.caller)
     filter_text = request.query.get("filter", "").strip()[:200]
     matching = [size for size in sizes if fold(filter_text) in fold(size.project.name)]
@@ -57,14 +55,6 @@ async def create_project(request: WebRequest) -> WebResponse:
     name = request.form.get("name", "").strip()
     try:
         project = await request.workspace.projects.create_for(request.caller, name)
-    except Invalid as error:
-        return await _render_projects(request, status=422, name=name[:1000], problems=error.problems)
-    except Conflict as error:
-        return await _render_projects(request, status=409, name=name, problems=(Problem("name", str(error)),))
+    except (Invalid, Conflict) as error:
+        return await show_projects(request, status_of(error), name[:1000], problems_of(error))
     return redirect(project_link(project.name, "/"), f"Created project “{project.name}”")
-
-
-routes: Final = (
-    Route("GET", "/projects", show_projects),
-    Route("POST", "/projects", create_project),
-)

@@ -1,50 +1,40 @@
-"""The forms to create and edit prompts, including edit conflicts."""
+"""The forms to create and edit prompts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
+from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import (
-    Conflict,
     DittybagError,
-    Invalid,
-    NameTaken,
     NotAllowed,
     Outdated,
     Problem,
     PromptNotFound,
     PromptUnusable,
-    StorageError,
-    TitleTaken,
 )
 from dittybag.domain.prompts import Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.template_arguments import describe_found
-from dittybag.web.browser_requests import LONG_FORM_BYTES, Route, WebRequest, WebResponse, redirect
-from dittybag.web.pages.prompt_history import differences, find_prompt, prompt_changes
-from dittybag.web.pages.prompt_tags import tags_in_use
+from dittybag.web.browser_requests import WebRequest, WebResponse, redirect, status_of
+from dittybag.web.pages.entity_forms import FORM_ERRORS, EntityForm, problems_of
+from dittybag.web.pages.prompt_history import find_prompt
 from dittybag.web.template_rendering import render_page
 
 #: Longer texts are not rendered as Markdown.
 MAX_RENDERED_LENGTH: Final = 20_000
 #: Maximum number of suggested tags.
 _MAX_TAGS: Final = 50
-#: The number of versions searched for the one that an edit started from.
-_SEARCHED_VERSIONS: Final = 20
-_FIELDS: Final = ("title", "name", "description", "tags", "content", "arguments")
 #: Browsers remove line breaks from a field of one line.
 _LINE_BREAK: Final = re.compile(r"[\r\n]")
 _ARGUMENT_FIELD: Final = re.compile(r"argument-([0-9]{1,4})-(name|description|required|choices)")
-_STATUS_CODES: Final[tuple[tuple[type[DittybagError], int], ...]] = (
-    (Invalid, 422),
-    (Conflict, 409),
-    (NotAllowed, 403),
-    (StorageError, 503),
+_NO_PROMPT: Final = Prompt(
+    number=0, id="", project=0, name="", title="", content="", created_at=0, updated_at=0
 )
 
 
@@ -85,85 +75,70 @@ class ArgumentRow(Struct, frozen=True, kw_only=True):
         return not (self.name.strip() or self.description.strip() or self.choices.strip())
 
 
-class PromptDraft(Struct, frozen=True, kw_only=True):
-    """The form fields of a prompt, which may be invalid."""
+class PromptForm(EntityForm, frozen=True, kw_only=True):
+    """The form of a prompt."""
 
-    title: str = ""
-    name: str = ""
-    description: str = ""
-    tags: str = ""
-    content: str = ""
+    kind: Kind = "prompt"
     rows: tuple[ArgumentRow, ...] = ()
     #: Whether variables in the content are kept as text.
     verbatim: bool = False
-    #: The version that the edit started from; 0 for a new prompt.
-    version: int = 0
 
     @classmethod
-    def from_prompt(cls, prompt: Prompt) -> PromptDraft:
-        return cls(
-            title=prompt.title,
-            name=prompt.name,
-            description=prompt.description or "",
-            tags=", ".join(prompt.tags),
-            content=prompt.content,
-            rows=tuple(map(ArgumentRow.from_argument, prompt.arguments)),
-            version=prompt.version,
-        )
+    def from_prompt(cls, prompt: Prompt) -> PromptForm:
+        rows = tuple(map(ArgumentRow.from_argument, prompt.arguments))
+        return replace(cls.stored("prompt", prompt), rows=rows)
 
     @classmethod
-    def from_form(cls, fields: Iterable[tuple[str, str]]) -> PromptDraft:
-        values_by_name: dict[str, str] = {}
+    def from_request(cls, request: WebRequest) -> PromptForm:
         rows: dict[int, dict[str, Any]] = {}
-        for name, value in fields:
+        for name, value in request.fields:
             if found := _ARGUMENT_FIELD.fullmatch(name):
                 is_required = found[2] == "required"
                 rows.setdefault(int(found[1]), {})[found[2]] = True if is_required else value
-            else:
-                values_by_name[name] = value
         argument_rows = (ArgumentRow(**rows[number]) for number in sorted(rows))
-        version = values_by_name.get("version", "")
-        return cls(
-            title=values_by_name.get("title", ""),
-            name=values_by_name.get("name", ""),
-            description=values_by_name.get("description", ""),
-            tags=values_by_name.get("tags", ""),
-            content=values_by_name.get("content", ""),
+        return replace(
+            cls.typed("prompt", request),
             rows=tuple(row for row in argument_rows if not row.is_empty),
-            verbatim="verbatim" in values_by_name,
-            version=int(version) if version.isdecimal() and len(version) < 18 else 0,
+            verbatim="verbatim" in request.form,
         )
 
+    @property
+    def content(self) -> str:
+        return self.value("content")
+
     def tag_names(self) -> list[str]:
-        return list(dict.fromkeys(tag.lower() for tag in re.split(r"[,\s]+", self.tags) if tag))
+        return list(dict.fromkeys(tag.lower() for tag in re.split(r"[,\s]+", self.value("tags")) if tag))
 
     def arguments(self) -> tuple[Argument, ...]:
         return tuple(row.argument() for row in self.rows)
 
+    def messages(self, name: str) -> list[str]:
+        """Return the problems with a field, without those that are shown at the row of an argument."""
+        at_rows = {message for row in self.rows for message in row.problems}
+        return [message for message in EntityForm.messages(self, name) if message not in at_rows]
+
     def apply_to(self, prompt: Prompt) -> Prompt:
         """Return the prompt with the values of the form; differences in line breaks alone are ignored."""
         unchanged = {ArgumentRow.from_argument(item): item for item in prompt.arguments}
+        is_same_content = _normalise_newlines(prompt.content) == self.content
+        rows = () if self.verbatim else self.rows
         return replace(
             prompt,
-            title=_keep_if_equal(_LINE_BREAK.sub("", prompt.title), self.title, prompt.title),
-            name=self.name.strip(),
-            description=_keep_if_equal(prompt.description or "", self.description) or None,
+            title=_keep_if_equal(_LINE_BREAK.sub("", prompt.title), self.value("title"), prompt.title),
+            name=self.value("name").strip(),
+            description=_keep_if_equal(prompt.description or "", self.value("description")) or None,
             tags=tuple(self.tag_names()),
-            content=prompt.content if _normalise_newlines(prompt.content) == self.content else self.content,
-            arguments=()
-            if self.verbatim
-            else tuple(unchanged.get(row) or row.argument() for row in self.rows),
+            content=prompt.content if is_same_content else self.content,
+            arguments=tuple(unchanged.get(row) or row.argument() for row in rows),
         )
 
-    def with_row_problems(self) -> PromptDraft:
-        """Return the draft with the problems of each argument."""
-        return replace(
-            self,
-            rows=tuple(
-                replace(row, problems=tuple(found.message for found in problems(arguments=[row.argument()])))
-                for row in self.rows
-            ),
+    def with_error(self, error: DittybagError) -> PromptForm:
+        """Return the form with the problems of an error, and those of each argument."""
+        rows = tuple(
+            replace(row, problems=tuple(item.message for item in problems(arguments=[row.argument()])))
+            for row in self.rows
         )
+        return replace(self, problems=problems_of(error), rows=rows)
 
 
 def _normalise_newlines(text: str) -> str:
@@ -186,30 +161,30 @@ def _keep_if_equal(shown: str, typed: str, stored: str | None = None) -> str:
 
 async def show_new_form(request: WebRequest) -> WebResponse:
     _require_write_access(request)
-    return await _render_form(request, PromptDraft())
+    return await _render_form(request, PromptForm(values={}))
 
 
 async def create_prompt(request: WebRequest) -> WebResponse:
-    draft = PromptDraft.from_form(request.fields)
-    found = await _found_arguments(request, draft, draft.content)
+    form = PromptForm.from_request(request)
+    found = await _found_arguments(request, form, form.content)
     try:
         prompt, _ = await request.workspace.prompts.create(
             request.caller,
-            content=draft.content,
-            name=draft.name.strip() or None,
-            title=draft.title.strip(),
-            description=draft.description.strip(),
-            tags=draft.tag_names(),
-            arguments=() if draft.verbatim else draft.arguments() or found,
+            content=form.content,
+            name=form.value("name").strip() or None,
+            title=form.value("title").strip(),
+            description=form.value("description").strip(),
+            tags=form.tag_names(),
+            arguments=() if form.verbatim else form.arguments() or found,
         )
-    except DittybagError as error:
-        return await _render_errors(request, draft, error)
+    except FORM_ERRORS as error:
+        return await _render_form(request, form.with_error(error), status=status_of(error))
     return redirect(request.link(f"/prompts/{prompt.id}", saved="new"), _saved_note("Prompt saved", found))
 
 
-async def _found_arguments(request: WebRequest, draft: PromptDraft, content: str) -> tuple[Argument, ...]:
+async def _found_arguments(request: WebRequest, form: PromptForm, content: str) -> tuple[Argument, ...]:
     """Return the variables of the content as arguments, unless the form has arguments or keeps the text."""
-    if draft.rows or draft.verbatim:
+    if form.rows or form.verbatim:
         return ()
     return await request.context.templates.find_arguments(content)
 
@@ -224,90 +199,61 @@ def _saved_note(message: str, found: Sequence[Argument]) -> str:
 async def show_edit_form(request: WebRequest) -> WebResponse:
     _require_write_access(request)
     prompt = await find_prompt(request)
-    draft = PromptDraft.from_prompt(prompt)
-    draft = replace(draft, verbatim=bool(await _found_arguments(request, draft, prompt.content)))
-    return await _render_form(request, draft, prompt=prompt)
+    form = PromptForm.from_prompt(prompt)
+    form = replace(form, verbatim=bool(await _found_arguments(request, form, prompt.content)))
+    return await _render_form(request, form, prompt=prompt)
 
 
 async def save_prompt(request: WebRequest) -> WebResponse:
     """Save a prompt, unless someone else changed it in the meantime."""
-    draft = PromptDraft.from_form(request.fields)
+    form = PromptForm.from_request(request)
     try:
         current = await find_prompt(request)
     except PromptNotFound:
         message = (
             "This prompt was deleted while you were editing it; if you save now, it becomes a new prompt"
         )
-        deleted = [Problem("", message)]
-        return await _render_form(request, replace(draft, version=0), status=409, found=deleted)
+        deleted = replace(form, version=0, problems=[Problem("", message)])
+        return await _render_form(request, deleted, status=409)
     link = request.link(f"/prompts/{current.id}", saved="edit")
-    mine = draft.apply_to(current)
-    if draft.version != current.version:
-        return await _render_conflict(request, draft, current)
-    mine = replace(mine, arguments=await _new_arguments(request, draft, mine, current))
-    found = mine.arguments if mine.arguments not in (draft.arguments(), current.arguments) else ()
+    mine = form.apply_to(current)
+    if form.version != current.version:
+        return await _render_conflict(request, form, current)
+    mine = replace(mine, arguments=await _new_arguments(request, form, mine, current))
+    found = mine.arguments if mine.arguments not in (form.arguments(), current.arguments) else ()
     if mine == current:
         return redirect(link, "No changes to save")
-    change = PromptChange(
-        **{
-            name: value if (value := getattr(mine, name)) != getattr(current, name) else UNSET
-            for name in _FIELDS
-            if name != "description"
-        },
-        description=UNSET if mine.description == current.description else mine.description or "",
-    )
+    changed = ENTITY_TYPES["prompt"].changed_fields(current, mine)
+    # An empty description removes it.
+    change: dict[str, Any] = {field.name: getattr(mine, field.name) or "" for field in changed}
     try:
-        address = PromptAddress(id=current.id)
-        await request.workspace.prompts.update(request.caller, address, change, version=current.version)
+        await request.workspace.prompts.update(
+            request.caller, PromptAddress(id=current.id), PromptChange(**change), version=current.version
+        )
     except Outdated:
-        return await _render_conflict(request, draft, await find_prompt(request))
-    except DittybagError as error:
-        return await _render_errors(request, draft, error, prompt=current)
+        return await _render_conflict(request, form, await find_prompt(request))
+    except FORM_ERRORS as error:
+        return await _render_form(request, form.with_error(error), status=status_of(error), prompt=current)
     return redirect(link, _saved_note("Changes saved", found))
 
 
 async def _new_arguments(
-    request: WebRequest, draft: PromptDraft, mine: Prompt, current: Prompt
+    request: WebRequest, form: PromptForm, mine: Prompt, current: Prompt
 ) -> tuple[Argument, ...]:
     """Return the arguments to save: those in the form, or the variables of the content."""
-    if draft.rows and not draft.verbatim and mine.arguments == current.arguments:
+    if form.rows and not form.verbatim and mine.arguments == current.arguments:
         return await request.context.templates.updated_arguments(current, mine.content)
-    return mine.arguments or await _found_arguments(request, draft, mine.content)
+    return mine.arguments or await _found_arguments(request, form, mine.content)
 
 
-async def _render_conflict(request: WebRequest, draft: PromptDraft, theirs: Prompt) -> WebResponse:
+async def _render_conflict(request: WebRequest, form: PromptForm, theirs: Prompt) -> WebResponse:
     """Show both versions side by side, and the form to overwrite the saved version."""
-    mine = draft.apply_to(theirs)
+    mine = form.apply_to(theirs)
     if mine == theirs:
         link = request.link(f"/prompts/{theirs.id}", saved="edit")
         return redirect(link, "Someone else already saved the same changes")
-    changes = await prompt_changes(request, theirs.id, limit=_SEARCHED_VERSIONS)
-    states = (change.after for change in changes)
-    original = next(
-        (state for state in states if isinstance(state, Prompt) and state.version == draft.version), None
-    )
-    return await _render_form(
-        request,
-        replace(draft, version=theirs.version),
-        status=409,
-        prompt=theirs,
-        conflict={
-            "actor": changes[0].actor if changes else "Someone",
-            "at": theirs.updated_at,
-            "between": differences(theirs, mine),
-            "theirs": None if original is None else differences(original, theirs),
-        },
-    )
-
-
-async def show_change_warning(request: WebRequest) -> WebResponse:
-    """Return a warning for an open form if someone else changed the prompt."""
-    version = request.int_parameter("version", 0, 0, 2**62)
-    changes = await prompt_changes(request, request.parameters["id"], limit=1)
-    latest = changes[0] if changes else None
-    after = None if latest is None else latest.after
-    is_same = isinstance(after, Prompt) and after.version == version
-    return render_page(request, "prompts/prompt_changed.html", latest=None if is_same else latest)
+    form = await form.with_conflict(request, theirs, mine)
+    return await _render_form(request, form, status=409, prompt=theirs)
 
 
 # Rendering forms
@@ -315,87 +261,47 @@ async def show_change_warning(request: WebRequest) -> WebResponse:
 
 async def preview_draft(request: WebRequest) -> WebResponse:
     """Return the rendered content and template errors as a fragment."""
-    draft = PromptDraft.from_form(request.fields)
+    form = PromptForm.from_request(request)
     problem = None
     try:
-        if draft.rows and not draft.verbatim:
+        if form.rows and not form.verbatim:
             # Any values reveal errors in the template.
-            values = {item.name: item.name for item in draft.arguments()}
-            await request.context.templates.render_prompt(_unsaved(draft), values, client=request.client_key)
+            values = {item.name: item.name for item in form.arguments()}
+            unsaved = form.apply_to(_NO_PROMPT)
+            await request.context.templates.render_prompt(unsaved, values, client=request.client_key)
     except PromptUnusable as error:
         problem = str(error)
-    return render_page(
-        request,
-        "prompts/draft_preview.html",
-        content=draft.content,
-        is_long=len(draft.content) > MAX_RENDERED_LENGTH,
-        tokens=estimate_tokens(draft.content),
-        problem=problem,
-        found=[item.name for item in await _found_arguments(request, draft, draft.content)],
-    )
+    found = await _found_arguments(request, form, form.content)
+    return render_page(request, "prompts/draft_preview.html", **_preview_values(form, problem, found))
 
 
-def _unsaved(draft: PromptDraft) -> Prompt:
-    empty = Prompt(number=0, id="", project=0, name="", title="", content="", created_at=0, updated_at=0)
-    return draft.apply_to(empty)
-
-
-async def _render_errors(
-    request: WebRequest, draft: PromptDraft, error: DittybagError, prompt: Prompt | None = None
-) -> WebResponse:
-    """Show the form with its input and the errors. Raises errors that a form cannot fix."""
-    status = next((status for kind, status in _STATUS_CODES if isinstance(error, kind)), None)
-    if status is None:
-        raise error
-    if isinstance(error, Invalid):
-        found = list(error.problems)
-    elif isinstance(error, NameTaken | TitleTaken):
-        found = [Problem("name" if isinstance(error, NameTaken) else "title", str(error))]
-    else:
-        found = [Problem("", str(error))]
-    return await _render_form(request, draft.with_row_problems(), status=status, prompt=prompt, found=found)
+def _preview_values(
+    form: PromptForm, problem: str | None = None, found: Sequence[Argument] = ()
+) -> dict[str, Any]:
+    return {
+        "content": form.content,
+        "is_long": len(form.content) > MAX_RENDERED_LENGTH,
+        "tokens": estimate_tokens(form.content),
+        "problem": problem,
+        "found": [item.name for item in found],
+    }
 
 
 async def _render_form(
-    request: WebRequest,
-    draft: PromptDraft,
-    *,
-    status: int = 200,
-    prompt: Prompt | None = None,
-    found: Sequence[Problem] = (),
-    conflict: dict[str, Any] | None = None,
+    request: WebRequest, form: PromptForm, *, status: int = 200, prompt: Prompt | None = None
 ) -> WebResponse:
-    in_use = await tags_in_use(request)
-    row_messages = {message for row in draft.rows for message in row.problems}
+    in_use = await request.context.tags.find(request.caller)
     return render_page(
         request,
         "prompts/prompt_form.html",
         status=status,
-        draft=draft,
+        form=form,
         prompt=prompt,
-        problems=list(found),
-        # The problems of an argument are shown at its row.
-        field_problems={
-            name: [item.message for item in found if item.field == name and item.message not in row_messages]
-            for name in _FIELDS
-        },
-        conflict=conflict,
         tag_names=[tag.name for tag in in_use[:_MAX_TAGS]],
-        is_long=len(draft.content) > MAX_RENDERED_LENGTH,
-        tokens=estimate_tokens(draft.content),
+        **_preview_values(form),
     )
 
 
 def _require_write_access(request: WebRequest) -> None:
     if not request.can_write:
         raise NotAllowed("You can read this project, but not change it")
-
-
-routes: Final = (
-    Route("GET", "/prompts/new", show_new_form),
-    Route("POST", "/prompts", create_prompt, form_bytes=LONG_FORM_BYTES),
-    Route("POST", "/prompts/preview", preview_draft, form_bytes=LONG_FORM_BYTES),
-    Route("GET", "/prompts/{id}/edit", show_edit_form),
-    Route("POST", "/prompts/{id}/edit", save_prompt, form_bytes=LONG_FORM_BYTES),
-    Route("GET", "/prompts/{id}/changed", show_change_warning),
-)

@@ -13,8 +13,6 @@ from dittybag.web.browser_requests import WebRequest
 
 #: Prefix of the field names, because an argument may have the name of another field.
 FIELD_PREFIX: Final = "value-"
-#: Longer results are cut.
-_MAX_SHOWN_LENGTH: Final = 300_000
 
 
 class PromptPreview(Struct, frozen=True, kw_only=True):
@@ -27,15 +25,6 @@ class PromptPreview(Struct, frozen=True, kw_only=True):
     problem: str = ""
     file: str | None = None
     line: int | None = None
-
-    @property
-    def shown(self) -> str:
-        """The visible part of the text."""
-        return self.text[:_MAX_SHOWN_LENGTH]
-
-    @property
-    def is_cut(self) -> bool:
-        return len(self.text) > _MAX_SHOWN_LENGTH
 
 
 def argument_values(request: WebRequest, arguments: Iterable[Argument]) -> dict[str, str]:
@@ -53,7 +42,6 @@ async def preview_prompt(
     values: Mapping[str, str],
     render: Callable[[Mapping[str, str]], Awaitable[str]],
 ) -> PromptPreview:
-    """Render a prompt with these values."""
     missing = tuple(item.name for item in arguments if item.required and item.name not in values)
     if missing:
         return PromptPreview(missing=missing)

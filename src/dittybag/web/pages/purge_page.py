@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from dittybag.domain.display import format_count
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import Invalid, NotAllowed, Problem, PurgeUnfinished
 from dittybag.services.purge_service import Selection
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
+from dittybag.web.browser_requests import WebRequest, WebResponse, parse_number, redirect
 from dittybag.web.template_rendering import render_page
 
 #: Maximum number of items that are listed.
@@ -33,35 +34,24 @@ async def show_purge(request: WebRequest) -> WebResponse:
 
 
 async def purge(request: WebRequest) -> WebResponse:
-    """Purge the selection of the form."""
     activity = request.link("/activity")
     try:
         items = await request.workspace.purges.run(request.caller, _selection(request.form))
     except PurgeUnfinished as error:
         return redirect(activity, f"{error}. To finish it, run on the server: dittybag purge --resume")
     versions = sum(item.versions for item in items)
-    return redirect(activity, f"Purged {versions:,} version{'' if versions == 1 else 's'} for good")
+    return redirect(activity, f"Purged {format_count(versions, 'version')} for good")
 
 
 def _selection(fields: Mapping[str, str]) -> Selection:
     """Return what to purge. Raises `Invalid`."""
     kind = next((kind for kind in ENTITY_TYPES if kind == fields.get("kind")), None)
-    entity, change, before = (fields.get(name, "") for name in ("id", "change", "before"))
-    if kind is not None and entity and (kind in ("prompt", "resource") or _is_number(entity)):
+    entity, before = fields.get("id", ""), fields.get("before", "")
+    if kind is not None and entity and (kind in ("prompt", "resource") or parse_number(entity) is not None):
         return Selection(((kind, entity),))
-    if _is_number(change):
-        return Selection(seq=int(change))
+    if (seq := parse_number(fields.get("change", ""))) is not None:
+        return Selection(seq=seq)
     try:
         return Selection(before=int(datetime.fromisoformat(before).replace(tzinfo=UTC).timestamp() * 1e6))
     except (ValueError, OverflowError) as error:
         raise Invalid([Problem("before", f"'{before[:100]}' is not a valid date")]) from error
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 19
-
-
-routes: Final = (
-    Route("GET", "/purge", show_purge),
-    Route("POST", "/purge", purge),
-)

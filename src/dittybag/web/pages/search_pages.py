@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from msgspec import Struct
 
 from dittybag.domain.entities import Kind
-from dittybag.domain.libraries import LibraryPrompt
-from dittybag.domain.ports import Libraries
 from dittybag.domain.text import fold, one_line, snippet_around
 from dittybag.services.search_service import SEARCH_KINDS, SearchHit
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse
+from dittybag.web.browser_requests import WebRequest, WebResponse
+from dittybag.web.library_checks import search_prompts
 from dittybag.web.pages.change_display import entity_link
-from dittybag.web.side_by_side import TextSpan
+from dittybag.web.side_by_side import TextSpan, highlight_runs
 from dittybag.web.template_rendering import render_page
 
 #: Maximum number of results of each kind in the dropdown and on the results page.
 _DROPDOWN_LIMIT: Final = 5
 _PAGE_LIMIT: Final = 50
-#: Maximum number of library prompts searched.
-_MAX_LIBRARY_PROMPTS: Final = 20_000
-_LIBRARY_PAGE_SIZE: Final = 1000
 #: Characters shown before the first match.
 _LEAD_LENGTH: Final = 25
 
@@ -52,11 +49,8 @@ class SearchResultGroup(Struct, frozen=True):
 async def show_results(request: WebRequest) -> WebResponse:
     """Show the results as a page, or as a fragment for the dropdown."""
     query = request.query.get("q", "").strip()
-    groups = (
-        await _groups(request, query, _DROPDOWN_LIMIT if request.is_fragment else _PAGE_LIMIT)
-        if query
-        else []
-    )
+    limit = _DROPDOWN_LIMIT if request.is_fragment else _PAGE_LIMIT
+    groups = await _groups(request, query, limit) if query else []
     template = "home/search_dropdown.html" if request.is_fragment else "home/search_results.html"
     return render_page(request, template, query=query, groups=groups)
 
@@ -81,7 +75,7 @@ async def _groups(request: WebRequest, query: str, limit: int) -> list[SearchRes
             highlight_matches(prompt.title or prompt.name, query),
             highlight_matches(f"{prompt.name} · {snippet_around(prompt.description or '', query)}", query),
         )
-        for prompt in await search_library_prompts(request.context.libraries, query, limit)
+        for prompt in await search_prompts(request.context.libraries, query, limit)
     ]
     library_link = request.link("/prompts", tab="libraries", q=query)
     groups.insert(
@@ -108,43 +102,12 @@ def _shorten_lead(spans: list[TextSpan]) -> list[TextSpan]:
     return spans
 
 
-async def search_library_prompts(libraries: Libraries, query: str, limit: int) -> list[LibraryPrompt]:
-    """Return library prompts whose name, title or description contains a text, ignoring case."""
-    needle = fold(query)
-    matching: list[LibraryPrompt] = []
-    searched, after = 0, ""
-    while searched < _MAX_LIBRARY_PROMPTS and len(matching) < limit:
-        prompts = await libraries.page(after, _LIBRARY_PAGE_SIZE)
-        matching += [
-            prompt
-            for prompt in prompts
-            if any(needle in fold(text or "") for text in (prompt.name, prompt.title, prompt.description))
-        ]
-        if len(prompts) < _LIBRARY_PAGE_SIZE:
-            break
-        searched, after = searched + len(prompts), prompts[-1].name
-    return matching[:limit]
-
-
 def highlight_matches(text: str, query: str) -> list[TextSpan]:
     """Split a short text into spans and highlight the matches."""
-    needle = fold(query)
     # Case folding can turn one character into several.
     origins = [at for at, character in enumerate(text) for _ in fold(character)]
-    folded_text = "".join(fold(character) for character in text)
-    spans, done = [], 0
-    at = folded_text.find(needle) if needle else -1
-    while at >= 0:
-        begin, end = max(origins[at], done), origins[at + len(needle) - 1] + 1
-        if begin > done:
-            spans.append(TextSpan(text[done:begin]))
-        if end > begin:
-            spans.append(TextSpan(text[begin:end], is_highlighted=True))
-            done = end
-        at = folded_text.find(needle, at + len(needle))
-    if done < len(text):
-        spans.append(TextSpan(text[done:]))
-    return spans
-
-
-routes: Final = (Route("GET", "/search", show_results),)
+    runs, done = [], 0
+    for found in re.finditer(re.escape(fold(query)), fold(text)):
+        begin, done = max(origins[found.start()], done), origins[found.end() - 1] + 1
+        runs.append((begin, done))
+    return list(highlight_runs(text, runs))

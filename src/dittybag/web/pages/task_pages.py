@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from dittybag.domain.changes import Change
 from dittybag.domain.errors import NotFound
-from dittybag.domain.tasks import NO_PROJECT, TaskGrouping, TaskListing, TaskOrder
-from dittybag.services.task_service import TaskBoard
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse
-from dittybag.web.pages import task_actions, task_form
-from dittybag.web.task_charts import first_day, statistics
+from dittybag.domain.tasks import NO_PROJECT, TaskOrder, count_tasks
+from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number
 from dittybag.web.task_display import (
     DUE_FILTERS,
     ENERGY_NAMES,
     KEYS,
-    ORDERS,
-    VIEWS,
-    BoardColumn,
-    TaskCard,
-    column_filter,
+    PRIORITY_TITLES,
     column_title,
+    describe_change,
     due_of,
     local_now,
-    priorities,
     read_filters,
     to_task_filter,
 )
@@ -34,22 +28,27 @@ from dittybag.web.template_rendering import render_page
 #: Maximum numbers of tasks per column and of columns per page.
 _MAX_CARDS: Final = 20
 _MAX_COLUMNS: Final = 8
-_PER_PAGE: Final = 50
+_VIEWS: Final = ("board", "list", "stats")
+_ORDERS: Final[tuple[TaskOrder, ...]] = ("priority", "due", "newest")
+#: Days in the chart of completed tasks, and the maximum number of projects in the chart of projects.
+_DAYS: Final = 30
+_MAX_BARS: Final = 15
+_QUARTER_SECONDS: Final = 900
 #: Maximum number of suggested projects.
 _MAX_SUGGESTED: Final = 200
 
 
 async def show_tasks(request: WebRequest) -> WebResponse:
     """Show open or completed tasks as a board, as a list or as charts."""
-    requested = request.query.get("view")
-    view = requested if requested in VIEWS else "board"
+    view = request.chosen("view", _VIEWS, "board")
     build = {"board": _board_values, "list": _list_values, "stats": _stats_values}[view]
-    filters = read_filters(request.query)
+    filters = read_filters(request)
     values: dict[str, Any] = {
         "view": view,
-        "by": _group_key(request),
-        "completed": request.query.get("done") == "1",
+        "by": request.chosen("by", KEYS, KEYS[0]),
+        "completed": _is_done(request),
         "filters": filters,
+        "is_filtered": any(filters.values()),
         "sort": _sort_order(request),
         "address": request.with_query(notice=None),
         "tab": lambda **changes: request.with_query(notice=None, page=None, first=None, **changes),
@@ -57,130 +56,112 @@ async def show_tasks(request: WebRequest) -> WebResponse:
     }
     if request.is_fragment:
         return render_page(request, "tasks/task_region.html", **values)
+    notice = await _find_notice(request)
     return render_page(
         request,
         "tasks/task_index.html",
         **values,
-        notice=await _find_notice(request),
-        priorities=priorities(),
+        change=notice,
+        text="" if notice is None else describe_change(notice),
+        priorities=PRIORITY_TITLES,
         energies=ENERGY_NAMES,
         dues=DUE_FILTERS,
     )
 
 
-def _group_key(request: WebRequest) -> TaskGrouping:
-    return next((key for key in KEYS if key == request.query.get("by")), KEYS[0])
+def _is_done(request: WebRequest) -> bool:
+    return request.query.get("done") == "1"
 
 
 def _sort_order(request: WebRequest) -> TaskOrder:
-    if request.query.get("done") == "1":
-        return "done"
-    return ORDERS.get(request.query.get("sort", ""), "priority")
+    return "done" if _is_done(request) else request.chosen("sort", _ORDERS, "priority")
 
 
 async def _board_values(request: WebRequest) -> dict[str, Any]:
-    now, by = local_now(), _group_key(request)
-    is_done = request.query.get("done") == "1"
-    first = request.int_parameter("first", 0, 0, 10**6)
+    now, by = local_now(), request.chosen("by", KEYS, KEYS[0])
+    first = request.int_parameter("first", maximum=10**6)
     board = await request.workspace.tasks.board(
         request.caller,
-        to_task_filter(read_filters(request.query), now, completed=is_done),
+        to_task_filter(read_filters(request), now, completed=_is_done(request)),
         by,
-        order="done" if is_done else "priority",
+        order="done" if _is_done(request) else "priority",
         limit=_MAX_CARDS,
         width=_MAX_COLUMNS,
         first=first,
     )
     return {
-        "columns": _board_columns(request, board, by, now),
+        "columns": board.columns,
         "total": sum(column.total for column in board.columns),
-        "earlier": request.with_query(first=max(first - _MAX_COLUMNS, 0) or None, notice=None)
-        if first
-        else "",
-        "later": request.with_query(first=first + _MAX_COLUMNS, notice=None)
-        if first + _MAX_COLUMNS < board.count
-        else "",
+        "title": partial(column_title, by),
+        "due_of": partial(due_of, now=now),
+        "column_link": lambda key: request.with_query(
+            view="list", notice=None, first=None, by=None, **{by: key or NO_PROJECT}
+        ),
+        "earlier": first and request.with_query(first=max(first - _MAX_COLUMNS, 0) or None, notice=None),
+        "later": first + _MAX_COLUMNS < board.count
+        and request.with_query(first=first + _MAX_COLUMNS, notice=None),
         "hidden_columns": board.count - len(board.columns),
     }
 
 
-def _board_columns(
-    request: WebRequest, board: TaskBoard, by: TaskGrouping, now: datetime
-) -> list[BoardColumn]:
-    return [
-        BoardColumn(
-            value=str(column.key),
-            title=column_title(by, column.key),
-            total=column.total,
-            cards=_cards(column.tasks, now),
-            address=request.with_query(
-                view="list", notice=None, first=None, by=None, **column_filter(by, column.key)
-            ),
-        )
-        for column in board.columns
-    ]
-
-
-def _cards(tasks: Iterable[TaskListing], now: datetime) -> list[TaskCard]:
-    return [TaskCard(task, due_of(task, now)) for task in tasks]
-
-
 async def _list_values(request: WebRequest) -> dict[str, Any]:
     now = local_now()
-    number = request.int_parameter("page", 1, 1, 10**6)
     found = await request.workspace.tasks.listing(
         request.caller,
-        to_task_filter(read_filters(request.query), now, completed=request.query.get("done") == "1"),
+        to_task_filter(read_filters(request), now, completed=_is_done(request)),
         order=_sort_order(request),
-        limit=_PER_PAGE,
-        offset=(number - 1) * _PER_PAGE,
+        limit=PER_PAGE,
+        offset=request.offset,
     )
     return {
-        "cards": _cards(found.tasks, now),
+        "tasks": found.tasks,
+        "due_of": partial(due_of, now=now),
         "total": found.total,
-        "current": number,
-        "last": -(-found.total // _PER_PAGE),
-        "to": lambda number: request.with_query(page=number, notice=None),
+        "pages": request.pages(found.total),
     }
 
 
 async def _stats_values(request: WebRequest) -> dict[str, Any]:
-    now, tasks = local_now(), request.workspace.tasks
-    since = int(first_day(now).timestamp()) * 1_000_000
-    groups = await tasks.groups(request.caller)
-    quarters = await tasks.completion_counts(request.caller, since)
+    tasks = request.workspace.tasks
+    first_day = local_now().date() - timedelta(_DAYS - 1)
+    since = int(datetime.combine(first_day, datetime.min.time()).astimezone().timestamp()) * 1_000_000
+    done = dict.fromkeys((first_day + timedelta(day) for day in range(_DAYS)), 0)
+    for quarter, count in (await tasks.completion_counts(request.caller, since)).items():
+        day = datetime.fromtimestamp(quarter * _QUARTER_SECONDS).date()  # noqa: DTZ006  # the day here
+        if day in done:
+            done[day] += count
+
+    def link(**filters: Any) -> str:
+        return f"{request.path}?{urlencode({'view': 'list', **filters})}"
+
     return {
-        "stats": statistics(groups, quarters, now.date()),
-        "list_link": lambda **filters: f"{request.path}?{urlencode({'view': 'list', **filters})}",
-        "no_project": NO_PROJECT,
+        "counts": count_tasks(await tasks.groups(request.caller)),
+        "days": [(f"{day:%d %b}: {count} done", 0, count) for day, count in done.items()],
+        "done_recently": sum(done.values()),
+        "most_in_a_day": max(done.values()),
+        "max_projects": _MAX_BARS,
+        "list_link": link,
+        "priority_title": partial(column_title, "priority"),
+        "priority_link": lambda key: link(priority=key),
+        "project_title": partial(column_title, "project"),
+        "project_link": lambda key: link(project=key or NO_PROJECT),
     }
 
 
-async def _find_notice(request: WebRequest) -> dict[str, Any] | None:
-    """Return the notice about the change in the query, if it is still the latest change of its task."""
+async def _find_notice(request: WebRequest) -> Change | None:
+    """Return the change in the query, to offer undo, if it is still the latest change of its task."""
     task, _, seq = request.query.get("notice", "").partition(".")
-    if not (task.isdecimal() and len(task) < 19):
+    if (number := parse_number(task)) is None:
         return None
     try:
-        change = await request.workspace.tasks.latest_change(request.caller, int(task))
+        change = await request.workspace.tasks.latest_change(request.caller, number)
     except NotFound:
         return None
-    return task_actions.notice_for(change) if str(change.seq) == seq else None
+    return change if str(change.seq) == seq else None
 
 
 async def suggest_projects(request: WebRequest) -> WebResponse:
     """Return the projects of tasks as options, those with the most tasks first."""
-    totals: dict[str, int] = {}
-    for group in await request.workspace.tasks.groups(request.caller):
-        if group.project:
-            totals[group.project] = totals.get(group.project, 0) + group.total
-    names = sorted(totals, key=lambda name: (-totals[name], name))[:_MAX_SUGGESTED]
+    counts = count_tasks(await request.workspace.tasks.groups(request.caller)).by_project
+    names = [count.key for count in counts if count.key][:_MAX_SUGGESTED]
     return render_page(request, "tasks/project_options.html", names=names)
-
-
-routes: Final = (
-    Route("GET", "/tasks", show_tasks),
-    Route("GET", "/tasks/projects", suggest_projects),
-    *task_actions.routes,
-    *task_form.routes,
-)

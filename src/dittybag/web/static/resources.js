@@ -3,7 +3,7 @@
 
 (() => {
   const secret = document.querySelector('meta[name="form-secret"]')?.content ?? "";
-  const megabytes = (count) => `${Math.round(count / 100000) / 10} MB`;
+  const mebibytes = (count) => `${Math.round(count / 1024 / 102.4) / 10} MiB`;
 
   // Elements that need JavaScript are hidden in the HTML; show them.
   const reveal = (root) => {
@@ -60,7 +60,7 @@
   function isTooLarge(target, file, row) {
     const limit = Number(target.dataset.maxBytes);
     if (file.size <= limit) return false;
-    fail(row, `The file is too large: ${megabytes(file.size)} (maximum ${megabytes(limit)}).`);
+    fail(row, `The file is too large: ${mebibytes(file.size)} (maximum ${mebibytes(limit)}).`);
     return true;
   }
 

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
-from weakref import WeakKeyDictionary
 
 from dittybag.domain.changes import ChangeNotification
-from dittybag.domain.ports import Store
 from dittybag.domain.prompts import TagCount
-from dittybag.web.browser_requests import WebRequest
+from dittybag.services.caller import Caller
+from dittybag.services.workspace import Workspace
 
-#: Maximum number of tags.
-MAX_TAGS: Final = 200
+_MAX_TAGS: Final = 200
 _MAX_PROJECTS: Final = 1000
 
 
-class _TagCache:
+class TagCache:
     """Caches the most used tags of each project until a prompt changes: counting is slow in a large store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, workspace: Workspace) -> None:
+        self._prompts = workspace.prompts
         self._tags: dict[int, list[TagCount]] = {}
         #: Counts notifications, to detect changes while the tags are counted.
         self._notifications = 0
-        store.subscribe(self._invalidate)
+        workspace.store.subscribe(self._invalidate)
 
     def _invalidate(self, notifications: Sequence[ChangeNotification]) -> None:
         self._notifications += 1
@@ -31,27 +30,15 @@ class _TagCache:
             if item.kind == "prompt" and item.project is not None:
                 self._tags.pop(item.project, None)
 
-    async def find(self, request: WebRequest) -> list[TagCount]:
-        project = request.caller.project
-        cached = self._tags.get(project)
+    async def find(self, caller: Caller) -> list[TagCount]:
+        """Return the most used tags of the caller's project, most used first."""
+        cached = self._tags.get(caller.project)
         if cached is not None:
             return cached
         notifications_before = self._notifications
-        found = (await request.workspace.prompts.tags(request.caller))[:MAX_TAGS]
+        found = (await self._prompts.tags(caller))[:_MAX_TAGS]
         if notifications_before == self._notifications:
             if len(self._tags) >= _MAX_PROJECTS:
                 self._tags.clear()
-            self._tags[project] = found
+            self._tags[caller.project] = found
         return found
-
-
-_caches: Final[WeakKeyDictionary[Store, _TagCache]] = WeakKeyDictionary()
-
-
-async def tags_in_use(request: WebRequest) -> list[TagCount]:
-    """Return the most used tags of the project, most used first."""
-    store = request.workspace.store
-    cache = _caches.get(store)
-    if cache is None:
-        cache = _caches[store] = _TagCache(store)
-    return await cache.find(request)
