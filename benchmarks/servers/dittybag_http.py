@@ -9,7 +9,8 @@ from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it impor
 
 from dittybag_stdio import server
 
-from dittybag.protocol.transports.http import HostCheckMiddleware, HttpEndpoint
+from dittybag.http.endpoint import HttpEndpoint
+from dittybag.http.host_checks import HostCheckMiddleware
 
 HOST = "127.0.0.1"
 
@@ -19,7 +20,7 @@ application = HostCheckMiddleware(endpoint)
 
 def on_httptools(port: int) -> None:
     """uvicorn with httptools and uvloop, as in `dittybag serve`."""
-    from dittybag.protocol.transports.http.uvicorn_server import listening_socket, new_event_loop, serve
+    from dittybag.http.uvicorn_server import listening_socket, new_event_loop, serve
 
     with listening_socket(HOST, port) as listener, asyncio.Runner(loop_factory=new_event_loop) as runner:
         sync_handlers = {b"/mcp": application.wrap_sync(endpoint.handle_sync)}

@@ -13,8 +13,8 @@ import pytest
 
 from tests.cli.cli_runner import dittybag
 from tests.e2e.web_server_process import WebServerProcess
+from tests.http.spawned_server import SpawnedServer
 from tests.identity.jwt_builder import AUDIENCE, ISSUER, Key, good_claims, rsa_key
-from tests.protocol.transports.http.spawned_server import SpawnedServer
 from tests.web.browser_client import BrowserClient, HasPort
 
 METADATA = "https://dittybag.example.com/.well-known/oauth-protected-resource/mcp"

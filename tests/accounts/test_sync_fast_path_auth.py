@@ -9,7 +9,7 @@ import msgspec
 
 from tests.accounts.accounts_world import TokenHolder, World, word_of
 from tests.contracts.http_server_process import HttpServerProcess
-from tests.protocol.transports.http.raw_connection import RawConnection, post_request
+from tests.http.raw_connection import RawConnection, post_request
 
 PING = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "ping"})
 #: A revoked token stops working within this time.

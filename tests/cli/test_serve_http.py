@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 import dittybag as product
-from dittybag.assembly.metrics import Metrics
 from dittybag.config import settings
+from dittybag.http.metrics import Metrics
 from tests.cli.cli_runner import dittybag
 from tests.contracts.contract_replay import Json, ServerUnderTest, database, initialize
 from tests.contracts.http_server_process import (

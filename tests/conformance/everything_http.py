@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.transports.http import HostCheckMiddleware, HttpEndpoint
-from dittybag.protocol.transports.http.asgi_messages import AsgiScope, Receive, Send, respond
-from dittybag.protocol.transports.http.uvicorn_server import (
+from dittybag.http.asgi_messages import AsgiScope, Receive, Send, respond
+from dittybag.http.endpoint import HttpEndpoint
+from dittybag.http.host_checks import HostCheckMiddleware
+from dittybag.http.uvicorn_server import (
     GRACE_SECONDS,
     listening_socket,
     new_event_loop,
     serve,
 )
+from dittybag.protocol.lazy_tls import asyncio
 from tests.everything.everything_server import build
 
 

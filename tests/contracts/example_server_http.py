@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from dittybag.protocol.transports.http import HostCheckMiddleware, HttpEndpoint
-from dittybag.protocol.transports.http.uvicorn_server import listening_socket, serve
+from dittybag.http.endpoint import HttpEndpoint
+from dittybag.http.host_checks import HostCheckMiddleware
+from dittybag.http.uvicorn_server import listening_socket, serve
 from tests.contracts.example_server import build
 
 

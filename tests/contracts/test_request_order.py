@@ -17,7 +17,7 @@ from tests.contracts.contract_replay import TIME, UUID, VARIANTS, ServerVariant
 from tests.contracts.http_server_process import HttpServerProcess
 from tests.contracts.library_fixtures import ENVELOPE
 from tests.contracts.test_concurrent_requests import http_request
-from tests.protocol.transports.http.raw_connection import RawConnection
+from tests.http.raw_connection import RawConnection
 from tests.stdio_server_process import StdioServerProcess
 
 #: How many random sequences are compared on each transport and database.

@@ -14,14 +14,14 @@ from typing import Any, Self
 import msgspec
 import pytest
 
-from tests.protocol.transports.http.plain_http_client import PlainHttpClient, call, routing, stateless
-from tests.protocol.transports.http.raw_connection import (
+from tests.http.plain_http_client import PlainHttpClient, call, routing, stateless
+from tests.http.raw_connection import (
     POST_HEAD,
     RawConnection,
     parse_messages,
     post_request,
 )
-from tests.protocol.transports.http.spawned_server import SpawnedServer
+from tests.http.spawned_server import SpawnedServer
 from tests.torture.malformed_http import PING, MalformedRequests
 
 #: Sent to each of two servers.

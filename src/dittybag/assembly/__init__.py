@@ -15,8 +15,7 @@ from dittybag.contracts.tool_specs import TOOLSETS, ServerScope
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
-from dittybag.protocol import Server
-from dittybag.protocol.server import Observer
+from dittybag.protocol.server import Observer, Server
 from dittybag.protocol.transports import stdio
 from dittybag.services.template_service import TemplateService
 from dittybag.services.workspace import Workspace

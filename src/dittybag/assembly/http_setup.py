@@ -15,22 +15,13 @@ from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it impor
 from dittybag import __version__
 from dittybag.assembly import check_profile_and_toolsets, open_server
 from dittybag.assembly.logging_setup import log_to_stderr
-from dittybag.assembly.metrics import Metrics
 from dittybag.assembly.store_factory import is_file
 from dittybag.assembly.web_setup import WebMiddleware
 from dittybag.config import Settings, SettingsError
 from dittybag.contracts.profiles import ACCESSES, PROFILES, Access, access_of, build_server, notify_on_changes
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import DittybagError
-from dittybag.http.authentication import PUBLIC_PATHS, AuthenticationMiddleware, LocalTokenVerifier
-from dittybag.http.bare_endpoint import BareEndpoint
-from dittybag.http.idempotency_header import has_key, key_from_header
-from dittybag.http.stored_sessions import StoreSessionRegistry
-from dittybag.protocol import Context, Server
-from dittybag.protocol.jsonrpc import encode
-from dittybag.protocol.server import Observer
-from dittybag.protocol.transports.http import HostCheckMiddleware, HttpEndpoint
-from dittybag.protocol.transports.http.asgi_messages import (
+from dittybag.http.asgi_messages import (
     ANONYMOUS,
     AUTH_INFO,
     REQUEST_ID,
@@ -44,16 +35,25 @@ from dittybag.protocol.transports.http.asgi_messages import (
     SyncHandler,
     respond,
 )
-from dittybag.protocol.transports.http.asgi_messages import Application as AsgiApplication
-from dittybag.protocol.transports.http.host_checks import LOOPBACK
-from dittybag.protocol.transports.http.request_ids import RequestIdMiddleware
-from dittybag.protocol.transports.http.unread_responses import UnreadResponses
-from dittybag.protocol.transports.http.uvicorn_server import (
+from dittybag.http.asgi_messages import Application as AsgiApplication
+from dittybag.http.authentication import PUBLIC_PATHS, AuthenticationMiddleware, LocalTokenVerifier
+from dittybag.http.bare_endpoint import BareEndpoint
+from dittybag.http.endpoint import HttpEndpoint
+from dittybag.http.host_checks import LOOPBACK, HostCheckMiddleware
+from dittybag.http.idempotency_header import has_key, key_from_header
+from dittybag.http.metrics import Metrics
+from dittybag.http.request_ids import RequestIdMiddleware
+from dittybag.http.stored_sessions import StoreSessionRegistry
+from dittybag.http.unread_responses import UnreadResponses
+from dittybag.http.uvicorn_server import (
     GRACE_SECONDS,
     listening_socket,
     new_event_loop,
     serve,
 )
+from dittybag.protocol.jsonrpc import encode
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Observer, Server
 from dittybag.web.request_log import RequestLog
 
 if TYPE_CHECKING:

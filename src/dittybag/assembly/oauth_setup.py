@@ -9,6 +9,7 @@ from typing import Final
 from dittybag.config import OAuth, SettingsError
 from dittybag.domain.accounts import Principal
 from dittybag.domain.errors import DittybagError
+from dittybag.http.asgi_messages import HttpError
 from dittybag.identity import (
     InsufficientScope,
     KeysUnavailable,
@@ -21,9 +22,7 @@ from dittybag.identity import (
     metadata_url,
     protected_resource_metadata,
 )
-from dittybag.protocol import InternalError
-from dittybag.protocol.transports.http.asgi_messages import HttpError
-from dittybag.protocol.wire_errors import InvalidRequest
+from dittybag.protocol.wire_errors import InternalError, InvalidRequest
 from dittybag.services.account_service import AccountService
 
 _log = logging.getLogger("dittybag")

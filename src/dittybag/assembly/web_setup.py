@@ -9,8 +9,8 @@ from dittybag import __version__
 from dittybag.config import Settings, local_user_name
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import ServerScope
+from dittybag.http.asgi_messages import Application, AsgiScope, Receive, Send
 from dittybag.http.authentication import TokenVerifier
-from dittybag.protocol.transports.http.asgi_messages import Application, AsgiScope, Receive, Send
 from dittybag.web.request_log import RequestLog
 from dittybag.web.web_sessions import WebSessions
 

@@ -25,9 +25,8 @@ from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.prompts import Argument
 from dittybag.domain.tasks import NO_PROJECT
 from dittybag.domain.times import iso
-from dittybag.protocol import ToolResult
 from dittybag.protocol.argument_schemas import find_violations
-from dittybag.protocol.types import JsonObject
+from dittybag.protocol.types import JsonObject, ToolResult
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.search_service import SEARCH_KINDS
 from dittybag.services.workspace import WorkspaceSession

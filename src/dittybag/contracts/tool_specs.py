@@ -16,15 +16,10 @@ from dittybag.domain.accounts import Principal
 from dittybag.domain.errors import DittybagError, Invalid, Problem, StorageError
 from dittybag.domain.ports import Libraries
 from dittybag.domain.text import one_line, query_problem
-from dittybag.protocol import (
-    Context,
-    InvalidArguments,
-    ToolAnnotations,
-    ToolDefinition,
-    ToolError,
-    ToolResult,
-)
-from dittybag.protocol.types import JsonObject
+from dittybag.protocol.features import ToolDefinition
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.types import JsonObject, ToolAnnotations, ToolResult
+from dittybag.protocol.wire_errors import InvalidArguments, ToolError
 from dittybag.services.caller import Caller
 from dittybag.services.template_service import TemplateService
 from dittybag.services.workspace import Workspace, WorkspaceSession

@@ -14,9 +14,7 @@ from msgspec import Struct
 
 from dittybag.domain.accounts import PREFIX, Principal, Scope
 from dittybag.domain.errors import DittybagError
-from dittybag.protocol import InternalError
-from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.transports.http.asgi_messages import (
+from dittybag.http.asgi_messages import (
     AUTH_INFO,
     Application,
     AsgiScope,
@@ -31,7 +29,8 @@ from dittybag.protocol.transports.http.asgi_messages import (
     SyncHandler,
     send_error,
 )
-from dittybag.protocol.wire_errors import InvalidRequest
+from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.wire_errors import InternalError, InvalidRequest
 from dittybag.services.account_service import AccountService
 
 #: How long a verified token is cached. A revoked token stops working within 5 seconds.

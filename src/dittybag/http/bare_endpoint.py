@@ -6,10 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dittybag.protocol import Server, Session
-from dittybag.protocol.frame_decoding import decode_body
-from dittybag.protocol.jsonrpc import Decoded, MalformedFrame, encode
-from dittybag.protocol.transports.http.asgi_messages import (
+from dittybag.http.asgi_messages import (
     ANONYMOUS,
     AUTH_INFO,
     COUNT_UNREAD,
@@ -24,9 +21,13 @@ from dittybag.protocol.transports.http.asgi_messages import (
     respond,
     send_error,
 )
-from dittybag.protocol.transports.http.event_streams import ResponseOnlyStream
-from dittybag.protocol.transports.http.response_delivery import ResponseDelivery
-from dittybag.protocol.transports.http.unread_responses import UnreadResponses
+from dittybag.http.event_streams import ResponseOnlyStream
+from dittybag.http.response_delivery import ResponseDelivery
+from dittybag.http.unread_responses import UnreadResponses
+from dittybag.protocol.dispatch import Session
+from dittybag.protocol.frame_decoding import decode_body
+from dittybag.protocol.jsonrpc import Decoded, MalformedFrame, encode
+from dittybag.protocol.server import Server
 from dittybag.protocol.wire_errors import METHOD_NOT_FOUND
 
 _BODY_SECONDS: Final = 12.0

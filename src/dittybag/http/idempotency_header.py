@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from dittybag.contracts.idempotency_keys import header_key
-from dittybag.protocol.transports.http.asgi_messages import Headers
+from dittybag.http.asgi_messages import Headers
 
 _HEADER: Final = b"idempotency-key"
 

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from dittybag.protocol import eager_tasks, request_meta
 from dittybag.protocol.batches import BatchOutlet, expects_response
-from dittybag.protocol.eras import METHODS, READING_METHODS, Revision
+from dittybag.protocol.eras.method_table import METHODS, READING_METHODS
+from dittybag.protocol.eras.revisions import Revision
 from dittybag.protocol.jsonrpc import (
     Decoded,
     MalformedFrame,
@@ -21,13 +22,13 @@ from dittybag.protocol.jsonrpc import (
 )
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.method_handlers import HANDLERS
+from dittybag.protocol.outlet import Outlet
 from dittybag.protocol.pending_requests import PendingRequests
 from dittybag.protocol.request_context import Context, Effect, InputRequired
 from dittybag.protocol.request_order import RequestOrder
 from dittybag.protocol.result_encoding import encode_result
 from dittybag.protocol.server import Server
 from dittybag.protocol.subscriptions import Subscriptions
-from dittybag.protocol.transports import Outlet
 from dittybag.protocol.types import InputRequiredResult, JsonObject, RequestId, Result, ToolResult
 from dittybag.protocol.wire_errors import (
     InternalError,

@@ -10,8 +10,9 @@ import msgspec
 from dittybag.protocol import cursors
 from dittybag.protocol.argument_schemas import convert, find_violations, surrogate_violations, without_nulls
 from dittybag.protocol.cursors import Position
-from dittybag.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS
 from dittybag.protocol.eras.field_table import downgrade
+from dittybag.protocol.eras.revisions import REVISIONS
+from dittybag.protocol.eras.versions import HANDSHAKE_VERSIONS, STATELESS_VERSIONS
 from dittybag.protocol.features import (
     MAX_COMPLETIONS,
     CompletionRequest,

@@ -19,7 +19,8 @@ from dittybag.protocol.client_input import (
     declares_capability,
     nest_capability,
 )
-from dittybag.protocol.eras import CLIENT_METHODS, Revision
+from dittybag.protocol.eras.method_table import CLIENT_METHODS
+from dittybag.protocol.eras.revisions import Revision
 from dittybag.protocol.jsonrpc import notification_frame
 from dittybag.protocol.types import InputRequest, JsonObject, LogLevel, RequestId
 from dittybag.protocol.wire_errors import MissingClientCapability
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from dittybag.protocol.dispatch import Session
     from dittybag.protocol.lazy_tls import asyncio
-    from dittybag.protocol.transports import Outlet
+    from dittybag.protocol.outlet import Outlet
 
 LOG_LEVELS: Final[dict[str, int]] = {
     level: severity

@@ -7,10 +7,10 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.protocol.jsonrpc import encode, notification_frame, result_frame
+from dittybag.protocol.outlet import Outlet
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.result_encoding import SERVER_INFO
 from dittybag.protocol.server import ListKind, Server
-from dittybag.protocol.transports import Outlet
 from dittybag.protocol.types import JsonObject, RequestId
 from dittybag.protocol.wire_errors import InvalidRequest, UnknownResource
 

@@ -18,7 +18,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
-from dittybag.protocol.transports.http.asgi_messages import (
+from dittybag.http.asgi_messages import (
     REQUEST_ID,
     AsgiScope,
     Disconnected,

@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, quote, urlencode
 from msgspec import Struct
 
 from dittybag.domain.projects import Project
+from dittybag.http.asgi_messages import Header, Headers, Receive, Send, read_body
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.transports.http.asgi_messages import Header, Headers, Receive, Send, read_body
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.web.web_context import WebContext

@@ -9,8 +9,8 @@ from typing import Any, Final
 from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import DittybagError
+from dittybag.http.asgi_messages import EVENTS, Receive, Send
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.transports.http.asgi_messages import EVENTS, Receive, Send
 from dittybag.web.browser_requests import StreamingResponse, WebRequest, WebResponse, cookies
 from dittybag.web.web_context import WebContext
 from dittybag.web.web_sessions import COOKIE, WebSessions

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from minijinja import Environment, Markup
 
 from dittybag.domain.entities import label_of
-from dittybag.protocol.transports.http.asgi_messages import Header
+from dittybag.http.asgi_messages import Header
 from dittybag.web import markdown_html
 from dittybag.web.browser_requests import NOTE_COOKIE, WebRequest, WebResponse, cookie, cookies, project_link
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from dittybag.protocol.jsonrpc import error_frame, find_request_id
-from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.transports.http.asgi_messages import (
+from dittybag.http.asgi_messages import (
     EVENTS,
     Header,
     Receive,
     Send,
     respond,
 )
-from dittybag.protocol.transports.http.event_streams import EventStream
-from dittybag.protocol.transports.http.unread_responses import ClientResponses
+from dittybag.http.event_streams import EventStream
+from dittybag.http.unread_responses import ClientResponses
+from dittybag.protocol.jsonrpc import error_frame, find_request_id
+from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.wire_errors import INTERNAL_ERROR, WireError
 
 #: After this long without events a comment is sent, so that proxies do not close the connection.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from dittybag.protocol.transports.http.asgi_messages import (
+from dittybag.http.asgi_messages import (
     Application,
     AsgiScope,
     CompleteResponse,

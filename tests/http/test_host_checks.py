@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocol.transports.http.plain_http_client import BOTH, JSON, Pairs, PlainHttpClient, request
-from tests.protocol.transports.http.spawned_server import SpawnedServer
+from tests.http.plain_http_client import BOTH, JSON, Pairs, PlainHttpClient, request
+from tests.http.spawned_server import SpawnedServer
 
 PING = request("ping", id="p")
 

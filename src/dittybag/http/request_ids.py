@@ -8,8 +8,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Final
 
-from dittybag.protocol.current_request import current_request_id
-from dittybag.protocol.transports.http.asgi_messages import (
+from dittybag.http.asgi_messages import (
     REQUEST_ID,
     Application,
     AsgiScope,
@@ -19,6 +18,7 @@ from dittybag.protocol.transports.http.asgi_messages import (
     Send,
     SyncHandler,
 )
+from dittybag.protocol.current_request import current_request_id
 
 HEADER: Final = b"x-request-id"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.protocol.transports.http.plain_http_client import (
+from tests.http.plain_http_client import (
     EVENTS,
     META,
     HttpReply,
@@ -14,7 +14,7 @@ from tests.protocol.transports.http.plain_http_client import (
     PlainHttpSession,
     notification,
 )
-from tests.protocol.transports.http.spawned_server import SpawnedServer
+from tests.http.spawned_server import SpawnedServer
 
 FORM: Any = {"elicitation": {"form": {}}}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocol.transports.http.plain_http_client import META, PlainHttpClient
-from tests.protocol.transports.http.spawned_server import SpawnedServer
+from tests.http.plain_http_client import META, PlainHttpClient
+from tests.http.spawned_server import SpawnedServer
 
 EXIT_SECONDS = 6.0
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
+from dittybag.http.asgi_messages import ConflictingHeader, Headers
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.request_meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from dittybag.protocol.server import Server
-from dittybag.protocol.transports.http.asgi_messages import ConflictingHeader, Headers
 from dittybag.protocol.types import JsonObject
 from dittybag.protocol.wire_errors import HeaderMismatch, InvalidParams
 

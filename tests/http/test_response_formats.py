@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.protocol.transports.http.plain_http_client import (
+from tests.http.plain_http_client import (
     BOTH,
     JSON,
     META,

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.protocol.transports.http.plain_http_client import META, STATELESS, PlainHttpClient
-from tests.protocol.transports.http.raw_connection import POST_HEAD, RawConnection, post_request
-from tests.protocol.transports.http.spawned_server import SpawnedServer
+from tests.http.plain_http_client import META, STATELESS, PlainHttpClient
+from tests.http.raw_connection import POST_HEAD, RawConnection, post_request
+from tests.http.spawned_server import SpawnedServer
 
 ERAS = pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
 

@@ -10,13 +10,13 @@ from typing import Final, Protocol, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dittybag.http.asgi_messages import AuthInfo
+from dittybag.http.event_streams import MAX_BYTES, EventStream, ResponseOnlyStream
 from dittybag.protocol.dispatch import DEFAULT_LOG_LEVEL, Session
-from dittybag.protocol.eras import REVISIONS
+from dittybag.protocol.eras.revisions import REVISIONS
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.server import ListKind, Server
 from dittybag.protocol.subscriptions import Subscriptions
-from dittybag.protocol.transports.http.asgi_messages import AuthInfo
-from dittybag.protocol.transports.http.event_streams import MAX_BYTES, EventStream, ResponseOnlyStream
 from dittybag.protocol.types import JsonObject
 
 LIST_KINDS: Final[tuple[ListKind, ...]] = get_args(ListKind)

@@ -8,16 +8,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dittybag.protocol.batches import expects_response
-from dittybag.protocol.dispatch import Session
-from dittybag.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS, V2025_03_26, V2025_11_25
-from dittybag.protocol.frame_decoding import decode_body
-from dittybag.protocol.jsonrpc import LONG_BYTES, Decoded, MalformedFrame, decode, encode, request_id_of
-from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.request_meta import PROTOCOL_VERSION
-from dittybag.protocol.server import Server
-from dittybag.protocol.transports.http import request_headers as routing
-from dittybag.protocol.transports.http.asgi_messages import (
+from dittybag.http import request_headers as routing
+from dittybag.http.asgi_messages import (
     ANONYMOUS,
     AUTH_INFO,
     COUNT_UNREAD,
@@ -35,16 +27,30 @@ from dittybag.protocol.transports.http.asgi_messages import (
     respond,
     send_error,
 )
-from dittybag.protocol.transports.http.event_streams import EventStream, ResponseOnlyStream
-from dittybag.protocol.transports.http.http_sessions import (
+from dittybag.http.event_streams import EventStream, ResponseOnlyStream
+from dittybag.http.http_sessions import (
     MemorySessionRegistry,
     OpenSession,
     ResourceUpdates,
     SessionRegistry,
     SessionState,
 )
-from dittybag.protocol.transports.http.response_delivery import ResponseDelivery
-from dittybag.protocol.transports.http.unread_responses import LARGE_BYTES, ClientResponses, UnreadResponses
+from dittybag.http.response_delivery import ResponseDelivery
+from dittybag.http.unread_responses import LARGE_BYTES, ClientResponses, UnreadResponses
+from dittybag.protocol.batches import expects_response
+from dittybag.protocol.dispatch import Session
+from dittybag.protocol.eras.revisions import REVISIONS
+from dittybag.protocol.eras.versions import (
+    HANDSHAKE_VERSIONS,
+    STATELESS_VERSIONS,
+    V2025_03_26,
+    V2025_11_25,
+)
+from dittybag.protocol.frame_decoding import decode_body
+from dittybag.protocol.jsonrpc import LONG_BYTES, Decoded, MalformedFrame, decode, encode, request_id_of
+from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.request_meta import PROTOCOL_VERSION
+from dittybag.protocol.server import Server
 from dittybag.protocol.types import JsonObject
 from dittybag.protocol.wire_errors import (
     HEADER_MISMATCH,

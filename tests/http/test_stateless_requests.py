@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.protocol.transports.http.plain_http_client import (
+from tests.http.plain_http_client import (
     BOTH,
     EVENTS,
     JSON,
@@ -19,7 +19,7 @@ from tests.protocol.transports.http.plain_http_client import (
     routing,
     stateless,
 )
-from tests.protocol.transports.http.spawned_server import SpawnedServer
+from tests.http.spawned_server import SpawnedServer
 
 ECHO = stateless("tools/call", {"name": "echo", "arguments": {"text": "hi"}}, id="e")
 VERSION, METHOD, NAME = "MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"

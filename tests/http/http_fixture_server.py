@@ -8,17 +8,19 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from dittybag.protocol import Context, NoArguments, Server
-from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.transports.http import HostCheckMiddleware, HttpEndpoint
-from dittybag.protocol.transports.http.endpoint import HttpLimits
-from dittybag.protocol.transports.http.http_sessions import MemorySessionRegistry
-from dittybag.protocol.transports.http.uvicorn_server import (
+from dittybag.http.endpoint import HttpEndpoint, HttpLimits
+from dittybag.http.host_checks import HostCheckMiddleware
+from dittybag.http.http_sessions import MemorySessionRegistry
+from dittybag.http.uvicorn_server import (
     GRACE_SECONDS,
     listening_socket,
     new_event_loop,
     serve,
 )
+from dittybag.protocol.argument_schemas import NoArguments
+from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server
 from tests.everything.everything_server import build
 
 #: How long `counts` waits for the expected values.

@@ -19,8 +19,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from dittybag.protocol import eager_tasks
-from dittybag.protocol.transports.http.asgi_messages import (
+from dittybag.http.asgi_messages import (
     COUNT_UNREAD,
     HEADERS,
     Application,
@@ -28,7 +27,8 @@ from dittybag.protocol.transports.http.asgi_messages import (
     Headers,
     SyncHandler,
 )
-from dittybag.protocol.transports.http.unread_responses import ClientResponses
+from dittybag.http.unread_responses import ClientResponses
+from dittybag.protocol import eager_tasks
 
 #: Timeout for the request head, from the start of the connection or its first byte.
 HEAD_SECONDS: Final = 10

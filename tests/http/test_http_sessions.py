@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.protocol.transports.http.plain_http_client import (
+from tests.http.plain_http_client import (
     BOTH,
     EVENTS,
     JSON,

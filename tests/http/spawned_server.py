@@ -17,7 +17,7 @@ import msgspec
 
 from tests.stdio_server_process import ROOT
 
-FIXTURE_MODULE = "tests.protocol.transports.http.http_fixture_server"
+FIXTURE_MODULE = "tests.http.http_fixture_server"
 
 
 class SpawnedServer:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.protocol.transports.http.plain_http_client import PlainHttpClient
-from tests.protocol.transports.http.spawned_server import SpawnedServer
+from tests.http.plain_http_client import PlainHttpClient
+from tests.http.spawned_server import SpawnedServer
 
 
 @pytest.fixture(scope="module")
