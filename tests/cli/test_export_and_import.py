@@ -55,6 +55,14 @@ def test_a_folder_export_round_trips(home: Path, tmp_path: Path) -> None:
     assert read_files(tmp_path / "again") == read_files(folder)
 
 
+def test_a_folder_export_with_history_can_be_repeated(home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    dittybag(home, "export", str(folder), "--history")
+    again = dittybag(home, "export", str(folder), "--history")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert "0 files changed" in again.stdout
+
+
 def test_a_dittybag_database_is_imported_with_its_history_and_not_changed(home: Path, tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in home.iterdir()}
     other = tmp_path / "other"

@@ -455,7 +455,7 @@ def test_a_concurrent_write_of_the_client_is_not_lost(
 
     def fsync(descriptor: int) -> None:
         real(descriptor)
-        beside = [path.stat().st_ino for path in client_file.file.parent.glob(".mcp.json.*")]
+        beside = [path.stat().st_ino for path in client_file.file.parent.glob(".dittybag-*")]
         if os.fstat(descriptor).st_ino in beside and times[0] > 0:
             times[0] -= 1
             text = json.loads(client_file.text())

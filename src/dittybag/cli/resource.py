@@ -6,12 +6,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from dittybag import files
 from dittybag.cli.error_output import ExitStatus
 from dittybag.cli.output import clip_line, json_option, print_json, print_table, terminal_safe
 from dittybag.cli.prompt_read_commands import (
@@ -216,20 +217,16 @@ def _write_file(file: str, content: bytes, *, force: bool) -> None:
             status=ExitStatus.CONFLICT,
             code="CONFLICT",
         )
-    part = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
     try:
         if target.exists() and not target.is_file():
             # A device or a pipe must not be replaced by a regular file.
             target.write_bytes(content)
             return
-        with part.open("xb") as stream:
+        with files.atomic_write(target, mode=0o666) as stream:
+            if target.exists():
+                os.fchmod(stream.fileno(), target.stat().st_mode & 0o7777)
             stream.write(content)
-        if target.exists():
-            part.chmod(target.stat().st_mode & 0o7777)
-        part.replace(target)
     except OSError as error:
-        with suppress(OSError):
-            part.unlink()
         refuse(f"{label(file)} could not be written: {error.strerror}")
 
 

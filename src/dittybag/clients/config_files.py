@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from dittybag import files
 from dittybag.clients.client_errors import ClientFileRefused, ClientFileUnreachable
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
@@ -55,24 +55,18 @@ def replace(path: Path, data: bytes, before: ConfigFileContent, *, is_private: b
     `ClientFileUnreachable`.
     """
     with wrap_os_errors(path):
-        folders = _make_folders(path.parent)
-        temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
-        mode = 0o666 if before.data is None and not is_private else 0o600
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        folders = files.make_folders(path.parent, 0o777)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            mode = 0o666 if before.data is None and not is_private else 0o600
+            with files.atomic_write(path, mode=mode) as file:
                 if before.data is not None:
-                    _copy_owner_and_mode(path, descriptor)
+                    _copy_owner_and_mode(path, file.fileno())
                 file.write(data)
-                file.flush()
-                os.fsync(descriptor)
-            _check_unchanged(path, before)
-            temporary.replace(path)
+                files.flush(file)
+                _check_unchanged(path, before)
         except BaseException:
-            temporary.unlink(missing_ok=True)
             _remove_folders(folders)
             raise
-        sync_folder(path.parent)
         return folders
 
 
@@ -84,52 +78,28 @@ def remove(path: Path, before: ConfigFileContent, folders: list[str]) -> None:
     with wrap_os_errors(path):
         _check_unchanged(path, before)
         path.unlink()
-        sync_folder(path.parent)
+        files.sync_folder(path.parent)
         _remove_folders(folders)
 
 
 def write_private(path: Path, data: bytes) -> None:
     """Write one of Dittybag's own files, readable by its owner only. Raises `ClientFileUnreachable`."""
     with wrap_os_errors(path):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        try:
-            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush a folder's entries to disk, where the system supports it."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        files.make_folders(path.parent)
+        with files.atomic_write(path) as file:
+            file.write(data)
 
 
 def _read_bytes(path: Path) -> bytes | None:
     with wrap_os_errors(path):
         try:
-            # O_NONBLOCK: opening a named pipe must not block.
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            return files.read(path, MAX_FILE_BYTES, follow_links=True)
         except FileNotFoundError:
             return None
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise ClientFileRefused(str(path), "not a regular file")
-        with os.fdopen(descriptor, "rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
-        raise ClientFileRefused(str(path), f"larger than {MAX_FILE_BYTES // 1024 // 1024} MiB")
-    return data
+        except files.NotRegularFile:
+            raise ClientFileRefused(str(path), "not a regular file") from None
+        except files.FileTooLarge:
+            raise ClientFileRefused(str(path), f"larger than {MAX_FILE_BYTES // 1024 // 1024} MiB") from None
 
 
 def _check_unchanged(path: Path, before: ConfigFileContent) -> None:
@@ -145,19 +115,6 @@ def _copy_owner_and_mode(path: Path, descriptor: int) -> None:
     if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
         os.fchown(descriptor, old.st_uid, old.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-
-
-def _make_folders(folder: Path) -> list[str]:
-    """Create a folder and its missing parents. Returns the created folders, innermost first."""
-    missing: list[Path] = []
-    while not folder.exists():
-        missing.append(folder)
-        folder = folder.parent
-    created: list[str] = []
-    for path in reversed(missing):
-        path.mkdir(exist_ok=True)
-        created.insert(0, str(path))
-    return created
 
 
 def _remove_folders(folders: list[str]) -> None:

@@ -29,7 +29,7 @@ from dittybag.clients.reversible_edits import (
     revert_edits,
     shift_edits,
 )
-from dittybag.clients.unified_diff import unified_diff
+from dittybag.text_diff import unified_diff
 
 _HOME: Final = "DITTYBAG_HOME"
 #: The keys that Dittybag writes; the user may have added others.

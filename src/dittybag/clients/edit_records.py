@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -13,12 +12,12 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from dittybag import files
 from dittybag.clients.client_errors import ClientFileBusy
 from dittybag.clients.config_files import wrap_os_errors, write_private
 from dittybag.clients.reversible_edits import AppliedEdit
 
 _LOCK_TIMEOUT_SECONDS: Final = 10.0
-_POLL_SECONDS: Final = 0.05
 
 
 class EditRecord(Struct, frozen=True, kw_only=True):
@@ -46,22 +45,13 @@ class EditRecords:
     @contextmanager
     def lock(self, file: Path) -> Iterator[None]:
         """Keep other Dittybag processes from editing configuration files. Raises `ClientFileBusy`."""
-        import fcntl
-
-        end = time.monotonic() + _LOCK_TIMEOUT_SECONDS
-        with wrap_os_errors(self.folder):
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock_file = (self.folder / "lock").open("ab")
-        with lock_file:
-            while True:
-                try:
-                    fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() >= end:
-                        raise ClientFileBusy(str(file), "another dittybag connect is running") from None
-                    time.sleep(_POLL_SECONDS)
-            yield
+        try:
+            with wrap_os_errors(self.folder):
+                files.make_folders(self.folder)
+                with files.locked(self.folder / "lock", _LOCK_TIMEOUT_SECONDS):
+                    yield
+        except files.LockTimeout:
+            raise ClientFileBusy(str(file), "another dittybag connect is running") from None
 
     def read(self, file: Path, name: str) -> tuple[EditRecord, ...]:
         """The records of an entry, newest first.
@@ -90,15 +80,10 @@ class EditRecords:
 
     def back_up(self, file: Path, data: bytes, label: str) -> Path:
         """Write a backup of a file. Returns its path."""
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        number = 1
-        while True:
-            suffix = "" if number == 1 else f"-{number}"
-            copy = self.folder / "backups" / f"{stamp}{suffix}-{label}-{file.name.lstrip('.')}"
-            if not copy.exists():
-                write_private(copy, data)
-                return copy
-            number += 1
+        names = files.timestamped_names(f"{self.folder}/backups/", f"-{label}-{file.name.lstrip('.')}")
+        copy = next(path for path in map(Path, names) if not path.exists())
+        write_private(copy, data)
+        return copy
 
     def _record_path(self, file: Path, name: str) -> Path:
         return self.folder / f"{name}-{_digest(file)}.json"

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from io import BytesIO
 from types import TracebackType
 from typing import BinaryIO, Final, Self
 
+from dittybag import files
 from dittybag.domain.errors import Invalid, Problem
-
-_CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0)
-_NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
-_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _CLOEXEC
-#: Opening a pipe must not block until another process writes to it.
-_FILE: Final = os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | _CLOEXEC
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _CLOEXEC
 
 _CHUNK: Final = 1024 * 1024
 
@@ -30,7 +23,7 @@ class FolderTree:
 
     def __init__(self, path: str) -> None:
         """Raises `OSError`."""
-        self._root = os.open(path, _FOLDER)
+        self._root = files.open_folder(path)
         self._current = ("", self._root)
 
     def __enter__(self) -> Self:
@@ -52,20 +45,7 @@ class FolderTree:
         if self._current[0] == path:
             return self._current[1]
         self._close_current()
-        descriptor = self._root
-        try:
-            for part in path.split("/") if path else ():
-                if make:
-                    with suppress(FileExistsError):
-                        os.mkdir(part, dir_fd=descriptor)
-                inner = os.open(part, _FOLDER | _NO_FOLLOW, dir_fd=descriptor)
-                if descriptor != self._root:
-                    os.close(descriptor)
-                descriptor = inner
-        except BaseException:
-            if descriptor != self._root:
-                os.close(descriptor)
-            raise
+        descriptor = files.open_below(self._root, path, make=make) if path else self._root
         self._current = (path, descriptor)
         return descriptor
 
@@ -100,20 +80,15 @@ class FolderTree:
     def open(self, path: str) -> int:
         """Return a descriptor of a regular file. Raises `OSError`."""
         folder, _, name = path.rpartition("/")
-        descriptor = os.open(name, _FILE, dir_fd=self._folder(folder))
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(0, "not a regular file", path)
-        return descriptor
+        return files.open_regular(name, self._folder(folder))
 
     def read(self, path: str, max_bytes: int) -> bytes:
         """Return the content of a file. Raises `Invalid` if it is larger than `max_bytes`, and `OSError`."""
-        descriptor = self.open(path)
-        with os.fdopen(descriptor, "rb") as file:
-            content = file.read(max_bytes + 1)
-        if len(content) > max_bytes:
-            raise Invalid([Problem("", f"it is larger than {max_bytes} bytes")])
-        return content
+        with os.fdopen(self.open(path), "rb") as file:
+            try:
+                return files.read_open(file.fileno(), max_bytes)
+            except files.FileTooLarge:
+                raise Invalid([Problem("", f"it is larger than {max_bytes} bytes")]) from None
 
     def write(self, path: str, content: bytes) -> bool:
         """Write a file atomically. Returns whether its content changed. Raises `OSError`."""
@@ -130,7 +105,7 @@ class FolderTree:
         parent = self._folder(path.rpartition("/")[0], make=True)
         with suppress(FileNotFoundError):
             os.unlink(_UNFINISHED, dir_fd=parent)
-        return os.fdopen(os.open(_UNFINISHED, _NEW, 0o666, dir_fd=parent), "w+b")
+        return os.fdopen(os.open(_UNFINISHED, files.NEW_FILE, 0o666, dir_fd=parent), "w+b")
 
     def finish(self, path: str, file: BinaryIO) -> bool:
         """Rename the temporary file to `path`. Returns whether the content changed. Raises `OSError`."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from asyncio import StreamReader, open_connection, to_thread
 from typing import Final
 from urllib.parse import SplitResult, urljoin
 
 import httptools
 
+from dittybag import files
 from dittybag.identity.identity_errors import FetchFailed
 from dittybag.identity.url_rules import origin, split_url
 
@@ -48,7 +47,12 @@ async def get(url: str) -> bytes:
 
 async def read(path: str) -> bytes:
     """Return the content of a file. Raises `FetchFailed` and `OSError`."""
-    return await to_thread(_read_file, path)
+    try:
+        return await to_thread(files.read, path, MAX_BYTES, follow_links=True)
+    except files.NotRegularFile:
+        raise FetchFailed("not a regular file") from None
+    except files.FileTooLarge:
+        raise FetchFailed(f"the file is larger than {MAX_BYTES // 1024} KiB") from None
 
 
 class _HttpResponse:
@@ -143,16 +147,3 @@ def _parse_url(url: str) -> SplitResult:
         return split_url(url)
     except ValueError as error:
         raise FetchFailed(str(error)) from None
-
-
-def _read_file(path: str) -> bytes:
-    # Nonblocking, so that opening a pipe does not hang.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise FetchFailed("not a regular file")
-    with os.fdopen(descriptor, "rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise FetchFailed(f"the file is larger than {MAX_BYTES // 1024} KiB")
-    return data

@@ -11,12 +11,10 @@ Functions whose docstring says "Requires the lock" must be called inside `locked
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +22,7 @@ from typing import Final
 
 import msgspec
 
+from dittybag import files
 from dittybag.domain.errors import LibrariesBusy, LibraryExists
 from dittybag.library.install_records import (
     InstallRecord,
@@ -36,11 +35,9 @@ from dittybag.library.install_records import (
     record_file,
     records_folder,
 )
-from dittybag.private_folders import make_private_folders
 
 #: The lock is only held for a few renames, so waiting longer than this means that something is stuck.
 _LOCK_TIMEOUT_SECONDS: Final = 20
-_POLL_SECONDS: Final = 0.02
 
 _STAGING_PREFIX: Final = "work-"
 _OWNER_FILE: Final = "owner"
@@ -56,27 +53,14 @@ def locked(home: str, *, seconds: float = _LOCK_TIMEOUT_SECONDS) -> Iterator[Non
 
     Raises `LibrariesBusy` if the lock is not free within `seconds`.
     """
-    folder = Path(records_folder(home))
-    make_private_folders(str(folder))
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    folder = records_folder(home)
+    files.make_folders(folder)
     try:
-        _acquire(descriptor, time.monotonic() + seconds)
-        _recover(home)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _acquire(descriptor: int, end: float) -> None:
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                raise LibrariesBusy from None
-            time.sleep(_POLL_SECONDS)
-        else:
-            return
+        with files.locked(f"{folder}/lock", seconds):
+            _recover(home)
+            yield
+    except files.LockTimeout:
+        raise LibrariesBusy from None
 
 
 @contextmanager
@@ -85,7 +69,7 @@ def staging_folder(home: str) -> Iterator[Path]:
     with locked(home):
         folder = Path(tempfile.mkdtemp(prefix=_STAGING_PREFIX, dir=records_folder(home)))
         owner = os.open(folder / _OWNER_FILE, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        files.try_lock(owner)
     try:
         yield folder
     finally:
@@ -95,9 +79,9 @@ def staging_folder(home: str) -> Iterator[Path]:
 
 def _recover(home: str) -> None:
     """Complete or roll back the changes of killed processes. Requires the lock."""
-    with os.scandir(records_folder(home)) as entries:
-        leftovers = [entry.name for entry in entries if entry.name.startswith(_STAGING_PREFIX)]
-    for name in leftovers:
+    for name in os.listdir(records_folder(home)):
+        if not name.startswith(_STAGING_PREFIX):
+            continue
         folder = Path(records_folder(home), name)
         if folder.is_symlink() or not folder.is_dir() or _is_owned(folder):
             continue
@@ -105,7 +89,7 @@ def _recover(home: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     for name in pending_names(home):
         if read_pending_record(home, name) is not None:
-            _rename(pending_record_file(home, name), record_file(home, name))
+            files.rename(pending_record_file(home, name), record_file(home, name))
         else:
             Path(pending_record_file(home, name)).unlink(missing_ok=True)
 
@@ -117,12 +101,9 @@ def _is_owned(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not files.try_lock(descriptor)
     finally:
         os.close(descriptor)
-    return False
 
 
 def _restore_old(home: str, old: Path) -> None:
@@ -131,7 +112,7 @@ def _restore_old(home: str, old: Path) -> None:
         for folder in old.iterdir():
             target = Path(library_folder(home, folder.name))
             if not os.path.lexists(target):
-                _rename(folder, target)
+                files.rename(folder, target)
 
 
 def install_new(home: str, name: str, folder: Path, record: InstallRecord) -> None:
@@ -141,13 +122,13 @@ def install_new(home: str, name: str, folder: Path, record: InstallRecord) -> No
         raise LibraryExists(name)
     _write_pending_record(home, name, record, folder)
     try:
-        _rename(folder, target)
+        files.rename(folder, target)
     except OSError as error:
         Path(pending_record_file(home, name)).unlink()
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise LibraryExists(name) from None
         raise
-    _rename(pending_record_file(home, name), record_file(home, name))
+    files.rename(pending_record_file(home, name), record_file(home, name))
 
 
 def replace(home: str, name: str, folder: Path, record: InstallRecord) -> Path:
@@ -156,58 +137,52 @@ def replace(home: str, name: str, folder: Path, record: InstallRecord) -> Path:
     _write_pending_record(home, name, record, folder)
     old = folder
     if _swap(folder, target):
-        _sync(Path(libraries_folder(home)))
+        files.sync_folder(libraries_folder(home))
     else:
         # For an instant there is no library of this name. After a crash here, `_recover` moves it back.
         (folder.parent / _OLD_FOLDER).mkdir()
         old = folder.parent / _OLD_FOLDER / name
-        _rename(target, old)
-        _rename(folder, target)
-    _rename(pending_record_file(home, name), record_file(home, name))
+        files.rename(target, old)
+        files.rename(folder, target)
+    files.rename(pending_record_file(home, name), record_file(home, name))
     return old
 
 
 def write_record(home: str, name: str, record: InstallRecord) -> None:
     """Write a record without changing its library. Requires the lock."""
     _write_pending_record(home, name, record, None)
-    _rename(pending_record_file(home, name), record_file(home, name))
+    files.rename(pending_record_file(home, name), record_file(home, name))
 
 
 def move_out(home: str, name: str, folder: Path, destination: Path) -> None:
     """Move a library to another path and delete its record. Requires the lock."""
-    _rename(folder, destination)
-    _sync(destination.parent)
+    files.rename(folder, destination)
     delete_record(home, name)
 
 
 def delete_record(home: str, name: str) -> None:
     """Delete a record if it exists. Requires the lock."""
     Path(record_file(home, name)).unlink(missing_ok=True)
-    _sync(Path(records_folder(home)))
+    files.sync_folder(records_folder(home))
 
 
-def sync_files(folder: Path, files: Iterable[str]) -> None:
+def sync_files(folder: Path, paths: Iterable[str]) -> None:
     """Flush these files and all folders of a staged folder to disk."""
-    for file in files:
-        _sync(folder / file)
+    for path in paths:
+        files.sync(str(folder / path))
     for parent, _, _ in os.walk(folder, topdown=False):
-        _sync(Path(parent))
+        files.sync_folder(parent)
 
 
 def create_backup_folder(home: str, name: str) -> Path:
     """Create an empty, timestamped folder for backups of a library's files."""
     folder = Path(records_folder(home), "kept", name)
     folder.mkdir(parents=True, exist_ok=True)
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    number = 1
-    while True:
-        backup = folder / (stamp if number == 1 else f"{stamp}-{number}")
-        try:
+    for backup in map(Path, files.timestamped_names(f"{folder}/")):
+        with suppress(FileExistsError):
             backup.mkdir()
-        except FileExistsError:
-            number += 1
-        else:
-            return backup
+            break
+    return backup
 
 
 def _write_pending_record(home: str, name: str, record: InstallRecord, folder: Path | None) -> None:
@@ -218,23 +193,8 @@ def _write_pending_record(home: str, name: str, record: InstallRecord, folder: P
     path.unlink(missing_ok=True)
     with path.open("xb") as file:
         file.write(msgspec.json.encode(PendingRecord(**fields, inode=inode)))
-        file.flush()
-        os.fsync(file.fileno())
-    _sync(path.parent)
-
-
-def _rename(old: str | Path, new: str | Path) -> None:
-    """Rename and flush the parent folder to disk."""
-    Path(old).rename(new)
-    _sync(Path(new).parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        files.flush(file)
+    files.sync_folder(path.parent)
 
 
 def _swap(first_path: Path, second_path: Path) -> bool:

@@ -14,13 +14,13 @@ from __future__ import annotations
 import errno
 import os
 import re
-import stat
 from collections.abc import Collection
 from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from dittybag import files
 from dittybag.domain.libraries import FileProblem, library_name
 from dittybag.library.relative_paths import is_junk_file, path_problem, replace_surrogates
 
@@ -115,7 +115,7 @@ def folders_by_name(home: str) -> dict[str, str]:
     for folder in sorted(_list_names(libraries_folder(home))):
         name = library_name(folder)
         path = library_folder(home, folder)
-        if name and name not in found and not folder.startswith(".") and _is_folder(path):
+        if name and name not in found and not folder.startswith(".") and os.path.isdir(path):
             found[name] = path
     return found
 
@@ -157,10 +157,9 @@ def linked_folders(home: str, taken: Collection[str] = ()) -> dict[str, str]:
 
 def recorded_names(home: str) -> list[str]:
     """The names of libraries that have a record, sorted."""
-    files = _list_names(records_folder(home))
     names = {
         file.removesuffix(_PENDING_SUFFIX).removesuffix(_RECORD_SUFFIX)
-        for file in files
+        for file in _list_names(records_folder(home))
         if file.endswith(_RECORD_SUFFIX)
     }
     return sorted(name for name in names if name and library_name(name) == name)
@@ -203,13 +202,11 @@ def find_edits(home: str, name: str) -> list[LocalEdit]:
 
 def compare_with_record(folder: str, record: InstallRecord) -> list[LocalEdit]:
     """The differences between a folder and the files in its record."""
-    from dittybag.library.file_walk import TooManyFiles
-
     try:
         present = file_digests(folder)
     except FileNotFoundError:
         return []
-    except TooManyFiles:
+    except files.TooManyFiles:
         # No installed library has this many files.
         return [LocalEdit("", "added")]
     installed = record.files
@@ -224,7 +221,7 @@ def compare_with_record(folder: str, record: InstallRecord) -> list[LocalEdit]:
 
 def file_digests(folder: str) -> dict[str, str]:
     """The SHA-256 of every file; an empty string for entries that cannot have been installed."""
-    from dittybag.library.file_walk import digest, walk
+    from dittybag.library.file_walk import walk
 
     found = {}
     for item in walk(folder):
@@ -232,7 +229,7 @@ def file_digests(folder: str) -> dict[str, str]:
             continue
         try:
             small = item.kind == "file" and item.status.st_size <= MAX_FILE_BYTES
-            found[item.path] = digest(item) if small else ""
+            found[item.path] = item.sha256() if small else ""
         except FileNotFoundError:
             continue
         except OSError:
@@ -245,7 +242,7 @@ def _read_current(home: str, name: str) -> InstallRecord | None:
     if (pending := read_pending_record(home, name)) is not None:
         return pending
     record = _decode_record(record_file(home, name), InstallRecord)
-    if record is not None and record.kind != "link" and not _is_folder(library_folder(home, name)):
+    if record is not None and record.kind != "link" and not os.path.isdir(library_folder(home, name)):
         return None
     return record
 
@@ -272,38 +269,18 @@ def _decode(path: str, kind: type[R]) -> R | None:
 
 def _read_bytes(path: str) -> bytes | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        return files.read(path, MAX_RECORD_BYTES)
     except FileNotFoundError:
         return None
+    except (files.NotRegularFile, files.FileTooLarge) as error:
+        raise _InvalidRecord(f"The record is {error.strerror}") from None
     except OSError as error:
-        raise _InvalidRecord(f"The record cannot be read: {_describe(error)}") from None
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise _InvalidRecord("The record is not a regular file")
-        if status.st_size > MAX_RECORD_BYTES:
-            raise _InvalidRecord(f"The record is larger than {MAX_RECORD_BYTES} bytes")
-        return os.read(descriptor, MAX_RECORD_BYTES)
-    except OSError as error:
-        raise _InvalidRecord(f"The record cannot be read: {_describe(error)}") from None
-    finally:
-        os.close(descriptor)
-
-
-def _describe(error: OSError) -> str:
-    return "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror or str(error)
+        reason = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise _InvalidRecord(f"The record cannot be read: {reason}") from None
 
 
 def _list_names(folder: str) -> list[str]:
     try:
-        with os.scandir(folder) as entries:
-            return [entry.name for entry in entries]
+        return os.listdir(folder)
     except OSError:
         return []
-
-
-def _is_folder(path: str) -> bool:
-    try:
-        return stat.S_ISDIR(os.stat(path).st_mode)
-    except OSError:
-        return False

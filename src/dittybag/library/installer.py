@@ -24,6 +24,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from dittybag import files
 from dittybag.domain.errors import (
     Invalid,
     LibraryEdited,
@@ -38,7 +39,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.libraries import library_name
 from dittybag.library import atomic_install, starter_library
-from dittybag.library.file_walk import TooManyFiles, walk
+from dittybag.library.file_walk import walk
 from dittybag.library.install_records import (
     InstallRecord,
     compare_with_record,
@@ -279,7 +280,7 @@ class _LibraryUpdate:
             plan = plan_merge(
                 self._record.files, file_digests(str(self._library)), self._content.files, overwrite=overwrite
             )
-        except TooManyFiles:
+        except files.TooManyFiles:
             raise LibraryRefused(
                 str(self._library), "the library now has too many files to be updated"
             ) from None
@@ -290,7 +291,7 @@ class _LibraryUpdate:
             old = atomic_install.replace(self._home, self._name, new, self._updated_record)
             try:
                 late = self._back_up_late_edits(old, before)
-            except TooManyFiles:
+            except files.TooManyFiles:
                 old.rename(_unused_path(self._backup_folder() / "library"))
         else:
             atomic_install.write_record(self._home, self._name, self._updated_record)
@@ -526,7 +527,7 @@ def _unused_path(path: Path) -> Path:
 
 
 def _file_stats(folder: Path) -> dict[str, os.stat_result]:
-    return {file.path: file.status for file in walk(str(folder))}
+    return {file.path: file.status for file in walk(folder)}
 
 
 def _is_unchanged(one: os.stat_result, other: os.stat_result) -> bool:
@@ -543,17 +544,13 @@ def _link_or_copy_tree(old: Path, new: Path) -> None:
     if old.is_symlink() or not old.is_dir():
         _link_or_copy(old, new)
         return
-    for parent, _, names in os.walk(old):
-        inside = new / Path(parent).relative_to(old)
-        inside.mkdir(parents=True, exist_ok=True)
-        for name in names:
-            _link_or_copy(Path(parent, name), inside / name)
+    shutil.copytree(old, new, symlinks=True, copy_function=_link_or_copy, dirs_exist_ok=True)
 
 
-def _link_or_copy(old: Path, new: Path) -> None:
+def _link_or_copy(old: files.AnyPath, new: files.AnyPath) -> None:
     try:
         os.link(old, new, follow_symlinks=False)
     except OSError as error:
-        if error.errno not in (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS):
+        if error.errno not in (errno.EXDEV, *files.NO_HARD_LINKS):
             raise
         shutil.copy2(old, new, follow_symlinks=False)

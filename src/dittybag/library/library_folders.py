@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dittybag import files
 from dittybag.domain.libraries import library_name
 from dittybag.library import install_records
 from dittybag.library.safe_folder import SafeFolder
@@ -123,7 +124,7 @@ def _scan_directory(root: str, problems: dict[str, str]) -> list[LibraryFolder]:
         # No library was added yet.
         return []
     except OSError as error:
-        problems[root] = f"cannot read this directory of libraries: {_describe(error)}"
+        problems[root] = f"cannot read this directory of libraries: {files.describe(error)}"
         return []
     return [_library_folder(root, name, is_link=is_link) for name, is_link in found[:MAX_LIBRARIES]]
 
@@ -146,12 +147,8 @@ def _is_folder(entry: os.DirEntry[str], problems: dict[str, str]) -> bool:
         if entry.is_symlink():
             problems[entry.path] = "a link to a folder that does not exist"
     except OSError as error:
-        problems[entry.path] = f"cannot read this folder: {_describe(error)}"
+        problems[entry.path] = f"cannot read this folder: {files.describe(error)}"
     return False
-
-
-def _describe(error: OSError) -> str:
-    return (error.strerror or "unknown reason").lower()
 
 
 def display_path(path: str) -> str:

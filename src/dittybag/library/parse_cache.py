@@ -11,9 +11,8 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct
 
-from dittybag import __version__
+from dittybag import __version__, files
 from dittybag.library.safe_folder import Stamp
-from dittybag.private_folders import make_private_folders
 
 #: A larger cache would take longer to read than it saves.
 _MAX_BYTES: Final = 256 * 1024 * 1024
@@ -43,8 +42,7 @@ class ParseCache:
     def load(self) -> dict[str, CacheEntry]:
         """The cached libraries by folder path."""
         try:
-            with open(self._path, "rb") as file:
-                content = file.read(_MAX_BYTES)
+            content = files.read(self._path, _MAX_BYTES)
             if zlib.crc32(content[4:]) != int.from_bytes(content[:4], "big"):
                 return {}
             contents = msgspec.msgpack.decode(memoryview(content)[4:], type=_CacheContents)
@@ -58,14 +56,8 @@ class ParseCache:
         content = msgspec.msgpack.encode(_CacheContents(__version__, dict(libraries)))
         if len(content) + 4 > _MAX_BYTES:
             return
-        temporary = f"{self._path}.{os.getpid()}"
         with contextlib.suppress(OSError):
-            make_private_folders(os.path.dirname(os.path.abspath(self._path)))
-            try:
-                with open(temporary, "wb") as file:
-                    file.write(zlib.crc32(content).to_bytes(4, "big"))
-                    file.write(content)
-                os.replace(temporary, self._path)
-            finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(temporary)
+            files.make_folders(os.path.dirname(os.path.abspath(self._path)))
+            with files.atomic_write(self._path, durable=False) as file:
+                file.write(zlib.crc32(content).to_bytes(4, "big"))
+                file.write(content)

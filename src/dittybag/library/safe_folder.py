@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from dittybag import files
 from dittybag.domain.display import format_size
 
 #: Modification time, size, inode and change time of a file; differs whenever the file has changed.
@@ -23,12 +24,6 @@ MAX_DEPTH: Final = 16
 _IGNORED_FOLDERS: Final = frozenset({"node_modules", "__pycache__"})
 #: The only hidden folder that is read.
 _CLAUDE_FOLDER: Final = ".claude"
-
-_OPEN_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
-#: Non-blocking: opening a FIFO would otherwise wait for a writer.
-_OPEN_FILE: Final = os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-_CHUNK_BYTES: Final = 1024 * 1024
 
 
 class UnreadableFile(Exception):
@@ -88,75 +83,64 @@ class SafeFolder(Struct, frozen=True):
     def list(self) -> FolderListing:
         """List all readable files below the folder."""
         listing = FolderListing({}, {}, {}, {})
+
+        def report(path: str, error: OSError) -> None:
+            listing.unreadable[path] = f"cannot be read: {files.describe(error)}"
+
+        def enter(folder: files.WalkedFile) -> bool:
+            if _skip_reason(folder) is not None or _limit_reached(listing) is not None:
+                return False
+            listing.folders[folder.path] = folder.status.st_ino
+            return True
+
         try:
-            descriptor = os.open(self.path, _OPEN_FOLDER)
+            listing.folders[""] = os.stat(self.path).st_ino
+            for entry in files.walk(self.path, enter=enter, on_error=report):
+                if (limit := _limit_reached(listing)) is not None:
+                    listing.skipped[entry.path] = limit
+                    break
+                self._add(entry, listing)
         except FileNotFoundError:
             # It no longer exists.
-            return listing
+            pass
         except OSError as error:
-            listing.unreadable[""] = f"this folder cannot be read: {_describe(error)}"
-            return listing
-        try:
-            self._walk(descriptor, "", 0, listing)
-        except OSError as error:
-            listing.unreadable[""] = f"this folder cannot be read: {_describe(error)}"
-        finally:
-            os.close(descriptor)
+            listing.folders.clear()
+            listing.unreadable[""] = f"this folder cannot be read: {files.describe(error)}"
         return listing
 
-    def _walk(self, descriptor: int, inside: str, depth: int, listing: FolderListing) -> None:
-        """List an open folder. A descriptor is used because its path could be replaced meanwhile."""
-        listing.folders[inside.rstrip("/")] = os.fstat(descriptor).st_ino
-        with os.scandir(descriptor) as listed:
-            entries = sorted(listed, key=lambda entry: entry.name)
-        for entry in entries:
-            name = inside + entry.name
-            if len(listing.files) == MAX_FILES:
-                listing.skipped[name] = f"too many files: a library can have at most {MAX_FILES:,}"
-                return
-            if len(listing.files) + len(listing.skipped) + len(listing.folders) >= MAX_ENTRIES:
-                listing.skipped[name] = (
-                    f"too many entries: at most {MAX_ENTRIES:,} files and folders are scanned"
-                )
-                return
-            try:
-                if (reason := _skip_reason(entry, depth)) is not None:
-                    listing.skipped[name if name.isprintable() else ascii(name)] = reason
-                elif entry.is_dir(follow_symlinks=False):
-                    self._walk_subfolder(descriptor, entry.name, name, depth, listing)
-                elif not entry.is_symlink():
-                    listing.files[name] = stamp_of(entry.stat(follow_symlinks=False))
-                elif (stamp := self.stamp(name)) is not None:
-                    listing.files[name] = stamp
-                else:
-                    listing.skipped[name] = "a link to something other than a file in this library"
-            except FileNotFoundError:
-                # Deleted during the scan.
-                continue
-            except OSError as error:
-                listing.unreadable[name] = f"cannot be read: {_describe(error)}"
-
-    def _walk_subfolder(self, parent: int, name: str, path: str, depth: int, listing: FolderListing) -> None:
-        descriptor = os.open(name, _OPEN_FOLDER | _NO_FOLLOW, dir_fd=parent)
-        try:
-            self._walk(descriptor, f"{path}/", depth + 1, listing)
-        finally:
-            os.close(descriptor)
+    def _add(self, entry: files.WalkedFile, listing: FolderListing) -> None:
+        name = entry.path
+        if (reason := _skip_reason(entry)) is not None:
+            listing.skipped[name if name.isprintable() else ascii(name)] = reason
+        elif entry.kind == "file":
+            listing.files[name] = stamp_of(entry.status)
+        elif (stamp := self.stamp(name)) is not None:
+            listing.files[name] = stamp
+        else:
+            listing.skipped[name] = "a link to something other than a file in this library"
 
     def read(self, file: str, max_bytes: int) -> tuple[Stamp, bytes]:
         """The stamp and content of a file of at most `max_bytes`. Raises `UnreadableFile`."""
         try:
             descriptor = self._open(file)
+            try:
+                status = os.fstat(descriptor)
+                if status.st_nlink > 1 and not self.allows_hard_links:
+                    # The other name may be outside of the folder.
+                    raise UnreadableFile(
+                        "a hard link: the file has another name elsewhere; replace it with a copy"
+                    )
+                return stamp_of(status), files.read_open(descriptor, max_bytes)
+            finally:
+                os.close(descriptor)
+        except files.NotRegularFile:
+            raise UnreadableFile("not a regular file") from None
+        except files.FileTooLarge:
+            raise UnreadableFile(f"larger than {format_size(max_bytes)}") from None
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENOTDIR):
                 raise MissingFile from error
-            raise UnreadableFile(f"cannot be read: {_describe(error)}") from error
-        try:
-            return _read_all(descriptor, max_bytes, allow_hard_links=self.allows_hard_links)
-        except OSError as error:
-            raise UnreadableFile(f"cannot be read: {_describe(error)}") from error
-        finally:
-            os.close(descriptor)
+            raise UnreadableFile(f"cannot be read: {files.describe(error)}") from error
 
     def read_text(self, file: str, max_bytes: int) -> tuple[Stamp, str]:
         """The stamp and text of a file. Raises `UnreadableFile`."""
@@ -182,19 +166,15 @@ class SafeFolder(Struct, frozen=True):
         parts = file.split("/")
         if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts):
             raise UnreadableFile("outside the library")
-        if os.open not in os.supports_dir_fd:
-            if self._resolve(file) is None:
-                raise UnreadableFile("outside the library")
-            return os.open(os.path.join(self.path, *parts), _OPEN_FILE)
-        parent = os.open(self.path, _OPEN_FOLDER)
+        root = files.open_folder(self.path)
         try:
-            for part in parts[:-1]:
-                inner = os.open(part, _OPEN_FOLDER | _NO_FOLLOW, dir_fd=parent)
-                os.close(parent)
-                parent = inner
-            return os.open(parts[-1], _OPEN_FILE, dir_fd=parent)
+            folder = files.open_below(root, "/".join(parts[:-1]))
         finally:
-            os.close(parent)
+            os.close(root)
+        try:
+            return files.open_regular(parts[-1], folder)
+        finally:
+            os.close(folder)
 
     def _resolve(self, file: str) -> str | None:
         """The path after following links, relative to the folder; None if it is outside."""
@@ -207,24 +187,6 @@ class SafeFolder(Struct, frozen=True):
             return None
         inside = os.path.join(root, "")
         return target[len(inside) :].replace(os.sep, "/") if target.startswith(inside) else None
-
-
-def _read_all(descriptor: int, max_bytes: int, *, allow_hard_links: bool) -> tuple[Stamp, bytes]:
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        raise UnreadableFile("not a regular file")
-    if status.st_nlink > 1 and not allow_hard_links:
-        # The other name may be outside of the folder.
-        raise UnreadableFile("a hard link: the file has another name elsewhere; replace it with a copy")
-    chunks = []
-    # The file may grow while it is read, so the size is also checked while reading.
-    room = max_bytes + 1 if status.st_size <= max_bytes else 0
-    while room > 0 and (chunk := os.read(descriptor, min(room, _CHUNK_BYTES))):
-        chunks.append(chunk)
-        room -= len(chunk)
-    if room <= 0:
-        raise UnreadableFile(f"larger than {format_size(max_bytes)}")
-    return stamp_of(status), b"".join(chunks)
 
 
 def decode_text(content: bytes) -> str:
@@ -241,18 +203,23 @@ def decode_text(content: bytes) -> str:
     return text
 
 
-def _skip_reason(entry: os.DirEntry[str], depth: int) -> str | None:
+def _limit_reached(listing: FolderListing) -> str | None:
+    """Why no further entries are listed; None if there is room."""
+    if len(listing.files) == MAX_FILES:
+        return f"too many files: a library can have at most {MAX_FILES:,}"
+    if len(listing.files) + len(listing.skipped) + len(listing.folders) >= MAX_ENTRIES:
+        return f"too many entries: at most {MAX_ENTRIES:,} files and folders are scanned"
+    return None
+
+
+def _skip_reason(entry: files.WalkedFile) -> str | None:
     """Why an entry of a folder is skipped; None if it is not."""
     if not entry.name.isprintable():
         return "the name contains unprintable characters"
-    if entry.is_dir(follow_symlinks=False):
+    if entry.kind == "folder":
         if entry.name.startswith(".") and entry.name != _CLAUDE_FOLDER:
             return "hidden"
         if entry.name in _IGNORED_FOLDERS:
             return "never contains prompts"
-        return f"nested more than {MAX_DEPTH} folders deep" if depth >= MAX_DEPTH else None
-    return None if entry.is_symlink() or entry.is_file() else "not a regular file"
-
-
-def _describe(error: OSError) -> str:
-    return (error.strerror or "unknown reason").lower()
+        return f"nested more than {MAX_DEPTH} folders deep" if entry.depth > MAX_DEPTH else None
+    return "not a regular file" if entry.kind == "special" else None

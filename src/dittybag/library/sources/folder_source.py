@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from dittybag.library.file_walk import TooManyFiles, WalkedFile, read_chunks, walk
+from dittybag.files import TooManyFiles, WalkedFile
+from dittybag.library.file_walk import walk
 from dittybag.library.relative_paths import printable
 from dittybag.library.sources.limited_copy import LimitedCopy
 
@@ -44,6 +45,6 @@ def _walk_source(folder: str, target: LimitedCopy) -> Iterator[WalkedFile]:
 
 def _read_file(file: WalkedFile, target: LimitedCopy) -> Iterator[bytes]:
     try:
-        yield from read_chunks(file)
+        yield from file.chunks()
     except OSError as error:
         raise target.failure(f"{printable(file.path)}: {error.strerror or error}") from error

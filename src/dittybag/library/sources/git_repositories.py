@@ -20,6 +20,7 @@ from typing import IO, Final
 
 from msgspec import Struct
 
+from dittybag import files
 from dittybag.library.relative_paths import printable
 from dittybag.library.sources import GitRemote
 from dittybag.library.sources.limited_copy import LimitedCopy, Progress
@@ -318,15 +319,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 def _folder_size(folder: Path) -> int:
     """The size of a repository on disk."""
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.lstat(f"{parent}/{name}").st_size
-            except FileNotFoundError:
-                # Git renames complete files.
-                continue
-    return total
+    return sum(entry.status.st_size for entry in files.walk(folder))
 
 
 def _special_kind(mode: str) -> str | None:

@@ -12,11 +12,9 @@ that of the old one. Only a damaged database is renamed.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, Literal
@@ -24,6 +22,7 @@ from typing import Final, Literal
 import apsw
 from msgspec import Struct
 
+from dittybag import files
 from dittybag.domain.errors import StorageError, StorageFailed, StorageFull, StorageReadOnly, StorageTooNew
 from dittybag.storage.sqlite.connections import connect, prepare_folder, to_storage_error, translate_errors
 from dittybag.storage.sqlite.integrity_check import (
@@ -49,8 +48,6 @@ _SIDE_FILE_SUFFIXES: Final = ("-wal", "-shm", "-journal")
 _PAGES_PER_STEP: Final = 2048
 #: The last change of an unused database: it created the default project.
 _INITIAL_SEQ: Final = 1
-#: Error codes of file systems without hard links.
-_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 #: At most this many characters of a file's name are in the name of its unfinished copy.
 _STEM_LENGTH: Final = 40
 
@@ -108,12 +105,12 @@ def back_up(database: str, file: str, *, force: bool, report: ReportProgress) ->
         if damage := [problem.message for problem in problems if problem.part == "structure"]:
             raise FileRefused(database, "damaged", tuple(damage))
         size = os.path.getsize(part)  # noqa: PTH202  # pathlib is slow to import
-        _sync(part)
+        files.sync(part)
         if force:
             os.replace(part, file)  # noqa: PTH105
         else:
             _publish(part, file)
-        _sync(os.path.dirname(os.path.abspath(file)))  # noqa: PTH100, PTH120
+        files.sync_folder(os.path.dirname(os.path.abspath(file)))  # noqa: PTH100, PTH120
     return BackupResult(os.path.abspath(file), size, change, problems)  # noqa: PTH100
 
 
@@ -145,9 +142,9 @@ def restore(file: str, database: str, *, force: bool, report: ReportProgress) ->
         problems = _prepare_copy(part, file, report)
         with open_snapshot(part, immutable=True) as copy:
             change = newest_seq(copy)
-        _sync(part)
+        files.sync(part)
         aside = _install(part, database, force=force, report=report)
-        _sync(os.path.dirname(os.path.abspath(database)))  # noqa: PTH100, PTH120
+        files.sync_folder(os.path.dirname(os.path.abspath(database)))  # noqa: PTH100, PTH120
     return RestoreResult(database, change, aside, problems)
 
 
@@ -243,12 +240,12 @@ def _copy_aside(database: str, report: ReportProgress) -> str:
     with _temporary_file(database, _mode_of(database)) as part:
         with open_snapshot(database) as present:
             _copy(present, part, lambda text: report(f"Saving the current database. {text}"))
-        _sync(part)
+        files.sync(part)
         for aside in _aside_names(database):
             with suppress(FileExistsError):
-                _link(part, aside)
+                files.link(part, aside)
                 break
-    _sync(os.path.dirname(os.path.abspath(database)))  # noqa: PTH100, PTH120
+    files.sync_folder(os.path.dirname(os.path.abspath(database)))  # noqa: PTH100, PTH120
     return aside
 
 
@@ -277,7 +274,7 @@ def _move_aside(database: str, aside: str) -> None:
         # A hard link: the original name always refers to a file.
         os.link(database, aside)
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno not in files.NO_HARD_LINKS:
             raise
         os.rename(database, aside)  # noqa: PTH104
 
@@ -288,11 +285,7 @@ def _any_exists(path: str) -> bool:
 
 def _aside_names(database: str) -> Iterator[str]:
     stem, ending = os.path.splitext(os.path.abspath(database))  # noqa: PTH100, PTH122
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    yield f"{stem}{ASIDE_INFIX}{stamp}{ending}"
-    for number in range(2, 1000):
-        yield f"{stem}{ASIDE_INFIX}{stamp}-{number}{ending}"
-    raise StorageFailed(database, "no free file name is left for the current database")
+    return files.timestamped_names(f"{stem}{ASIDE_INFIX}", ending)
 
 
 def _has_data(database: str) -> bool:
@@ -388,13 +381,10 @@ def _locked_part(folder: str, name: str) -> tuple[int, str]:
 
 def _lock(descriptor: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return files.try_lock(descriptor)
     except OSError:
         # A file system without locks, where abandoned files are never deleted.
         return True
-    return True
 
 
 def _delete_abandoned_parts(folder: str) -> None:
@@ -409,8 +399,8 @@ def _delete_abandoned_parts(folder: str) -> None:
 def _delete_abandoned_part(part: str) -> None:
     descriptor = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _delete_part(part)
+        if files.try_lock(descriptor):
+            _delete_part(part)
     finally:
         os.close(descriptor)
 
@@ -424,30 +414,9 @@ def _delete_part(part: str) -> None:
 def _publish(part: str, file: str) -> None:
     """Rename a finished file. Raises `FileRefused` if the name is taken by now."""
     try:
-        _link(part, file)
+        files.link(part, file)
     except FileExistsError:
         raise FileRefused(file, "exists") from None
-
-
-def _link(part: str, file: str) -> None:
-    """Give a file another name. Raises `FileExistsError` if the name is taken."""
-    try:
-        os.link(part, file)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        # Without hard links, reserve the name with an empty file, then replace that.
-        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        os.replace(part, file)  # noqa: PTH105
-
-
-def _sync(path: str) -> None:
-    """Flush a file or a folder to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -462,4 +431,4 @@ def _translate_os_errors(path: str) -> Iterator[None]:
             raise StorageFull(path) from error
         if error.errno == errno.EROFS:
             raise StorageReadOnly(path) from error
-        raise StorageFailed(path, (error.strerror or str(error)).lower()) from error
+        raise StorageFailed(path, files.describe(error)) from error

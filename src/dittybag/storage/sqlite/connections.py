@@ -12,6 +12,7 @@ from typing import Final
 
 import apsw
 
+from dittybag import files
 from dittybag.domain.errors import (
     StorageBusy,
     StorageDamaged,
@@ -22,7 +23,6 @@ from dittybag.domain.errors import (
     StorageReadOnly,
     StorageReplaced,
 )
-from dittybag.private_folders import make_private_folders
 
 #: How long a write waits for the locks of other processes.
 BUSY_SECONDS: Final = 30.0
@@ -157,7 +157,7 @@ def prepare_folder(path: str) -> None:
     """Create the folder of a database, with access for its owner only."""
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120  # pathlib is slow to import
     with _translate_os_errors(path):
-        make_private_folders(folder)
+        files.make_folders(folder)
 
 
 def create_private_file(path: str) -> None:
