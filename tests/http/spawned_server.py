@@ -6,7 +6,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
-from tests.stdio_server_process import ROOT
+from tests.forked_processes import ForkedProcess
 
 FIXTURE_MODULE = "tests.http.http_fixture_server"
 
@@ -23,18 +22,14 @@ FIXTURE_MODULE = "tests.http.http_fixture_server"
 class SpawnedServer:
     """A server process. Its log is kept and must not contain a traceback."""
 
-    def __init__(
-        self, command: list[str], *, env: dict[str, str] | None = None, port_on_stderr: bool
-    ) -> None:
+    def __init__(self, *command: str, env: dict[str, str] | None = None, port_on_stderr: bool) -> None:
         """`port_on_stderr`: the server prints its address to standard error, otherwise to standard output."""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed when the process ends
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
+        self.process = ForkedProcess(
+            *command,
             stdout=subprocess.DEVNULL if port_on_stderr else subprocess.PIPE,
             stderr=subprocess.PIPE if port_on_stderr else self._log,
             bufsize=0,
-            cwd=ROOT,
             env={**os.environ, **(env or {})},
         )
         output = self.process.stderr if port_on_stderr else self.process.stdout
@@ -48,13 +43,13 @@ class SpawnedServer:
     def fixture(cls, **options: Any) -> Self:
         """Start the fixture server with `FixtureOptions`."""
         encoded = msgspec.json.encode(options).decode()
-        return cls([sys.executable, "-m", FIXTURE_MODULE, encoded], port_on_stderr=False)
+        return cls(FIXTURE_MODULE, encoded, port_on_stderr=False)
 
     @classmethod
     def product(cls, home: Path, *arguments: str) -> Self:
         """Start Dittybag with a new database."""
-        command = [sys.executable, "-m", "dittybag", "serve", "--http", "127.0.0.1:0", *arguments]
-        return cls(command, env={"DITTYBAG_HOME": str(home)}, port_on_stderr=True)
+        command = ("dittybag", "serve", "--http", "127.0.0.1:0", *arguments)
+        return cls(*command, env={"DITTYBAG_HOME": str(home)}, port_on_stderr=True)
 
     def _first_line(self) -> str:
         deadline = time.monotonic() + 20

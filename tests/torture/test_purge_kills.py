@@ -9,7 +9,6 @@ import os
 import random
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -25,8 +24,8 @@ from dittybag.domain.changes import Purged
 from dittybag.domain.entities import Kind
 from dittybag.domain.ports import Store
 from dittybag.services.purge_service import Selection
+from tests.forked_processes import ForkedProcess
 from tests.postgres_servers import run_postgres
-from tests.stdio_server_process import ROOT
 from tests.storage_contract.log_consistency import ALL, check_log, stored_entities
 from tests.storage_contract.secret_contents import CREATORS
 from tests.storage_contract.store_session import StoreSession, open_session
@@ -77,11 +76,10 @@ class PurgingProcess:
     """A child process that purges."""
 
     def __init__(self, database: Database) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.torture.purging_process", database.location],
+        self._process = ForkedProcess(
+            *("tests.torture.purging_process", database.location),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            cwd=ROOT,
         )
         assert self.reply(60) == b"ready\n"
 

@@ -8,14 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
 import msgspec
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.forked_processes import ROOT, ForkedProcess
 
 
 class ScriptedProcess:
@@ -23,12 +22,14 @@ class ScriptedProcess:
 
     def __init__(self, module: str, *arguments: str, under: Sequence[str] = ()) -> None:
         """`under`: a command prefix such as `setpriv` that starts the process."""
-        self._process = subprocess.Popen(
-            [*under, sys.executable, "-m", f"tests.storage.sqlite.{module}", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-        )
+        pipe = subprocess.PIPE
+        module = f"tests.storage.sqlite.{module}"
+        self._process: subprocess.Popen[bytes]
+        if under:
+            command = [*under, sys.executable, "-m", module, *arguments]
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=ROOT)
+        else:
+            self._process = ForkedProcess(module, *arguments, stdin=pipe, stdout=pipe)
 
     def __enter__(self) -> Self:
         return self

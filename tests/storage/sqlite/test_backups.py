@@ -30,7 +30,8 @@ from dittybag.storage.sqlite.integrity_check import (
 )
 from dittybag.storage.sqlite.migrations import NEWEST, load_migrations
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.storage.sqlite.scripted_process import ROOT, ScriptedProcess
+from tests.stdio_server_process import ROOT
+from tests.storage.sqlite.scripted_process import ScriptedProcess
 from tests.torture.sqlite_audit import SqliteAudit
 
 

@@ -16,7 +16,8 @@ from dittybag.domain.errors import StorageError, StorageForeign, StorageTooNew
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.storage.sqlite.migrations import NEWEST, migrate
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.storage.sqlite.scripted_process import ROOT, ScriptedProcess
+from tests.stdio_server_process import ROOT
+from tests.storage.sqlite.scripted_process import ScriptedProcess
 
 PROCESSES = 10
 ROUNDS = 20
