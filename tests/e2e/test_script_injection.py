@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Dialog, Page
 
-from dittybag.assembly import with_workspace
+from dittybag.assembly.workspace_session import with_workspace
 from dittybag.config import settings
 from dittybag.domain.prompts import Argument
 from dittybag.services.caller import Caller

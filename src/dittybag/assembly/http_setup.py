@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag import __version__
-from dittybag.assembly import check_profile_and_toolsets, open_server
 from dittybag.assembly.logging_setup import log_to_stderr
+from dittybag.assembly.server_setup import check_profile_and_toolsets, open_server
 from dittybag.assembly.store_factory import is_file
 from dittybag.assembly.web_setup import WebMiddleware
 from dittybag.config import Settings, SettingsError

@@ -30,6 +30,7 @@ __all__ = [
     "open_workspace",
     "run_in_library_session",
     "run_in_session",
+    "with_workspace",
 ]
 
 T = TypeVar("T")
@@ -52,6 +53,19 @@ async def open_workspace(
     """
     store = await open_store(settings.database, create=create, read_only=settings.read_only)
     return Workspace(store, syntax or OnDemandSyntax())
+
+
+def with_workspace(settings: Settings, work: Callable[[Workspace], Awaitable[T]]) -> T:
+    """Open a workspace, run `work` on it, and close it."""
+
+    async def run() -> T:
+        workspace = await open_workspace(settings)
+        try:
+            return await work(workspace)
+        finally:
+            await workspace.store.close()
+
+    return asyncio.run(run())
 
 
 def create_workspace(settings: Settings) -> None:

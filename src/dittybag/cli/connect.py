@@ -151,7 +151,7 @@ def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
     if options.project is not None:
         arguments += ["--project", options.project]
     if profile is not None:
-        from dittybag.assembly import check_profile_and_toolsets
+        from dittybag.assembly.server_setup import check_profile_and_toolsets
         from dittybag.config import settings_from_process
 
         check_profile_and_toolsets(settings_from_process(profile=profile))

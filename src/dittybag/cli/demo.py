@@ -18,7 +18,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from dittybag.assembly import with_workspace
+from dittybag.assembly.workspace_session import with_workspace
 from dittybag.cli.output import print_json
 from dittybag.cli.sample_workspace import PROJECT, fill_sample, make_changes, write_library
 from dittybag.cli.strict_options import StrictCommand
