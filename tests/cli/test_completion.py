@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dittybag.cli.completion import serve_command
 from dittybag.cli.serve import USAGE, parse_options
+from dittybag.cli.serve_completion import serve_command
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import TOOLSETS
 from tests.cli.cli_runner import dittybag

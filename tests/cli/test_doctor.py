@@ -19,7 +19,7 @@ import pytest
 from dittybag.assembly.doctor_checks import run_checks
 from dittybag.config import settings
 from dittybag.contracts.profiles import PROFILES
-from dittybag.storage.sqlite.migrations import NEWEST
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST
 from tests.cli.cli_runner import data, dittybag
 from tests.stdio_server_process import ROOT, StdioServerProcess
 from tests.storage.sqlite.scripted_process import drop_privileges

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dittybag.identity import OAuthSettings, OAuthVerifier, TokenRefused
+from dittybag.identity.identity_errors import TokenRefused
+from dittybag.identity.oauth_settings import OAuthSettings
+from dittybag.identity.token_verifier import OAuthVerifier
 from tests.identity.jwt_builder import AUDIENCE, ISSUER, Key, ec_key, ed_key, rsa_key
 from tests.identity.oauth_issuer import Clock
 

@@ -13,9 +13,9 @@ import pytest
 from dittybag.domain.errors import LibraryRefused, SourceFailed
 from dittybag.library.install_records import read_records
 from dittybag.library.installer import add, update
-from dittybag.library.sources import GitRemote
 from dittybag.library.sources.git_repositories import FetchLimits, fetch
 from dittybag.library.sources.limited_copy import LimitedCopy
+from dittybag.library.sources.source_argument import GitRemote
 from tests.library.source_fixtures import commit, git, leftovers, read_files, write_files
 
 FILES = {"a.md": "one", "deep/b.md": "two"}

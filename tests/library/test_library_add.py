@@ -23,7 +23,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.library.install_records import find_edits, linked_folders, read_records
 from dittybag.library.installer import add, create, remove
-from dittybag.library.sources import parse_source
+from dittybag.library.sources.source_argument import parse_source
 from tests.library.source_fixtures import (
     commit,
     descriptors,

@@ -1,1 +1,1 @@
-"""The assembly: builds stores, services and servers from settings. The only package that imports every layer."""
+"""The assembly builds stores, services and servers from settings. Only this package imports every layer."""

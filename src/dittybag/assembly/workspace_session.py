@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,13 +13,12 @@ from msgspec import Struct
 from dittybag.assembly.store_factory import open_store
 from dittybag.config import Settings
 from dittybag.domain.ports import TemplateSyntax
-from dittybag.library.render.template_renderer import OnDemandSyntax
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace, WorkspaceSession
 
 if TYPE_CHECKING:
-    from dittybag.domain.ports import Renderer
     from dittybag.library.library_service import LibraryService
+    from dittybag.library.render.template_renderer import TemplateRenderer
     from dittybag.services.template_service import TemplateService
 
 __all__ = [
@@ -44,6 +43,14 @@ class LibrarySession(Struct, frozen=True):
     libraries: LibraryService
 
 
+class _OnDemandSyntax:
+    """Checks templates in a child process that runs only meanwhile. Implements `TemplateSyntax`."""
+
+    async def syntax_error(self, source: str, *, client: Hashable = None) -> tuple[int, str] | None:
+        with open_renderer() as renderer:
+            return await renderer.syntax_error(source, client=client)
+
+
 async def open_workspace(
     settings: Settings, syntax: TemplateSyntax | None = None, *, create: bool = True
 ) -> Workspace:
@@ -52,7 +59,7 @@ async def open_workspace(
     `syntax` checks templates (default: on demand).
     """
     store = await open_store(settings.database, create=create, read_only=settings.read_only)
-    return Workspace(store, syntax or OnDemandSyntax())
+    return Workspace(store, syntax or _OnDemandSyntax())
 
 
 def with_workspace(settings: Settings, work: Callable[[Workspace], Awaitable[T]]) -> T:
@@ -94,7 +101,7 @@ def run_in_session(
 
 
 @contextmanager
-def open_renderer() -> Iterator[Renderer]:
+def open_renderer() -> Iterator[TemplateRenderer]:
     """Yield a renderer for templates, and close it."""
     from dittybag.library.render.template_renderer import TemplateRenderer
 

@@ -69,7 +69,7 @@ class _LazyGroup(click.Group):
             return None
         if cmd_name == "serve":
             # Reached only for shell completion: `run` handles `dittybag serve` before click is loaded.
-            from dittybag.cli.completion import serve_command
+            from dittybag.cli.serve_completion import serve_command
 
             return serve_command
         command: click.Command = import_module(f"dittybag.cli.{_MODULES.get(cmd_name, cmd_name)}").command

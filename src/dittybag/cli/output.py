@@ -5,7 +5,6 @@ Data goes to standard output, everything else to standard error.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -46,6 +45,8 @@ def print_table(
     lines = [header, *rows]
     widths = [max(display_width(line[column]) for line in lines) for column in range(len(header))]
     if sys.stdout.isatty():
+        import shutil
+
         _fit(widths, shrinkable, shutil.get_terminal_size().columns)
     for number, line in enumerate(lines):
         cells = [
@@ -111,6 +112,7 @@ def progress() -> Iterator[Callable[[str], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    import shutil
 
     def show(text: str) -> None:
         columns = shutil.get_terminal_size().columns - 1

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -208,6 +207,8 @@ def _content_data(resource: Resource, content: bytes) -> dict[str, str]:
 
 def _write_file(file: str, content: bytes, *, force: bool) -> None:
     """Write a file atomically; replace an existing file only with `force`."""
+    from pathlib import Path
+
     # Write through a symbolic link instead of replacing it.
     target = Path(os.path.realpath(file))
     if target.is_file() and not force:

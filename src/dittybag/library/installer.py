@@ -51,8 +51,8 @@ from dittybag.library.install_records import (
     records_folder,
 )
 from dittybag.library.relative_paths import MAX_NAME_BYTES, path_problem, printable, replace_surrogates
-from dittybag.library.sources import LibrarySource, parse_source
 from dittybag.library.sources.limited_copy import LimitedCopy, Progress, SkippedFile
+from dittybag.library.sources.source_argument import LibrarySource, parse_source
 from dittybag.library.update_merge import MergePlan, plan_merge
 
 _CHUNK_BYTES: Final = 1024 * 1024

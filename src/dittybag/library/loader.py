@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import SOURCE_BYTES, FileProblem
-from dittybag.library.formats import detect_formats
+from dittybag.library.formats.format_detection import detect_formats
 from dittybag.library.formats.parsed_prompt import ParsedFile, ParsedPrompt
 from dittybag.library.library_folders import LibraryFolder
 from dittybag.library.loaded_library import FileState, LoadedLibrary, TemplateState

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from minijinja import Environment
 
-from dittybag.library.formats import ParsedPrompt, read
+from dittybag.library.formats.format_readers import read
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
 
 ENVIRONMENT = Environment(
     keep_trailing_newline=True, undefined_behavior="chainable", auto_escape_callback=lambda name: False

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dittybag.domain.prompts import Argument
-from dittybag.library.formats import ParsedPrompt, read
+from dittybag.library.formats.format_readers import read
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from tests.library.formats.parse_helpers import argument_names, parse_one, problems_of, render
 
 

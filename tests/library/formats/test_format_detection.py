@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dittybag.library.formats import FORMATS, detect_formats
+from dittybag.library.formats.format_detection import detect_formats
+from dittybag.library.formats.format_readers import FORMATS
 from dittybag.library.formats.prompt_names import key_of
 
 
@@ -179,7 +180,7 @@ def test_every_file_is_read_or_has_a_reason(files: list[str]) -> None:
 
 def test_format_detection_imports_no_parser() -> None:
     program = (
-        "import sys; from dittybag.library.formats import detect_formats;"
+        "import sys; from dittybag.library.formats.format_detection import detect_formats;"
         "detect_formats(['a.md', 'twig.toml']);"
         "sys.exit(bool({'yaml', 'rtoml', 'minijinja'} & set(sys.modules)))"
     )

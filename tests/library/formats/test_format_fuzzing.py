@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dittybag.library.formats import FORMATS, ParsedFile, read
 from dittybag.library.formats.argument_declarations import is_usable_name
 from dittybag.library.formats.escaping import escape, string_literal
+from dittybag.library.formats.format_readers import FORMATS, read
+from dittybag.library.formats.parsed_prompt import ParsedFile
 from tests.library.formats.parse_helpers import ENVIRONMENT
 
 FILES = {

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dittybag.domain.prompts import Argument
-from dittybag.library.formats import ParsedFile, ParsedPrompt, read
+from dittybag.library.formats.format_readers import read
+from dittybag.library.formats.parsed_prompt import ParsedFile, ParsedPrompt
 from tests.library.formats.parse_helpers import argument_names, parse_one, problems_of, render
 
 

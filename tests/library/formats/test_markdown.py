@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dittybag.domain.prompts import Argument
-from dittybag.library.formats import ParsedPrompt, detect_formats, read
+from dittybag.library.formats.format_detection import detect_formats
+from dittybag.library.formats.format_readers import read
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from tests.library.formats.parse_helpers import argument_names, parse_one, problems_of, render
 
 

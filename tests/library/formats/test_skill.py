@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dittybag.library.formats import ParsedPrompt
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from tests.library.formats.parse_helpers import argument_names, parse_one, render
 
 

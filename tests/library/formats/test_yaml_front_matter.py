@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dittybag.library.formats import read
+from dittybag.library.formats.format_readers import read
 from tests.library.formats.parse_helpers import argument_names, parse_one, problems_of
 
 

@@ -28,7 +28,7 @@ from dittybag.storage.sqlite.integrity_check import (
     rebuild_index,
     sqlite_version,
 )
-from dittybag.storage.sqlite.migrations import NEWEST, load_migrations
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations
 from dittybag.storage.sqlite.store import SqliteStore
 from tests.stdio_server_process import ROOT
 from tests.storage.sqlite.scripted_process import ScriptedProcess

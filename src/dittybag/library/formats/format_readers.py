@@ -22,7 +22,7 @@ from dittybag.library.formats.parsed_prompt import ParsedFile, ParsedPrompt
 from dittybag.library.formats.prompt_names import key_of, key_problem
 
 
-def parse_content(format: str, file: str, content: str) -> ParsedFile:
+def read(format: str, file: str, content: str) -> ParsedFile:
     """Parse the content of a file and collect its problems. Never raises."""
     diagnostics = Diagnostics(file)
     prompts: Iterable[ParsedPrompt] = ()
@@ -107,3 +107,5 @@ _READERS: Final[dict[str, Callable[[str, str, str, Diagnostics], Iterable[Parsed
     "prompty": _prompty,
     "llm-template": _llm_template,
 }
+#: The names of all formats.
+FORMATS: Final = tuple(_READERS)

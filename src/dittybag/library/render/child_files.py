@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from dittybag.library.formats import FORMATS, read
+from dittybag.library.formats.format_readers import FORMATS, read
 
 
 def run_job(job: dict[str, Any]) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from msgspec import Struct
 
 from dittybag import files
 from dittybag.library.relative_paths import printable
-from dittybag.library.sources import GitRemote
 from dittybag.library.sources.limited_copy import LimitedCopy, Progress
+from dittybag.library.sources.source_argument import GitRemote
 
 _SOURCE: Final = "refs/dittybag/source"
 

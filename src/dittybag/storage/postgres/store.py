@@ -23,7 +23,7 @@ from dittybag.storage.postgres.connections import (
     parse_address,
     translate_error,
 )
-from dittybag.storage.postgres.migrations import is_current, is_missing, migrate
+from dittybag.storage.postgres.migrations.postgres_migrations import is_current, is_missing, migrate
 from dittybag.storage.postgres.retry import retry_until_connected
 from dittybag.storage.postgres.scrubbing import scrub
 from dittybag.storage.postgres.transaction import ConnectedTables, PostgresTransaction

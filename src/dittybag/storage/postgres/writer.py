@@ -27,7 +27,7 @@ from dittybag.storage.postgres.connections import (
     notification_channel,
     translate_error,
 )
-from dittybag.storage.postgres.migrations import require_current
+from dittybag.storage.postgres.migrations.postgres_migrations import require_current
 from dittybag.storage.postgres.retry import Backoff
 from dittybag.storage.postgres.transaction import ConnectedTables, LogEnd, PostgresTransaction
 

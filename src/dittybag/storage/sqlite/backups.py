@@ -35,7 +35,7 @@ from dittybag.storage.sqlite.integrity_check import (
     rebuild_index,
     schema_version,
 )
-from dittybag.storage.sqlite.migrations import NEWEST, migrate
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, migrate
 
 #: The suffix of unfinished files.
 TEMPORARY_SUFFIX: Final = ".dittybag-part"

@@ -28,7 +28,7 @@ from dittybag.storage.sqlite.connections import (
     require_dittybag_file,
     translate_errors,
 )
-from dittybag.storage.sqlite.migrations import NEWEST, load_migrations
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations
 from dittybag.storage.sqlite.rows import Row, all_rows, first_row, value
 
 #: Called with the current step.

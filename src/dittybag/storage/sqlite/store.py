@@ -27,7 +27,7 @@ from dittybag.storage.sqlite.connections import (
     to_storage_error,
     translate_errors,
 )
-from dittybag.storage.sqlite.migrations import is_current, migrate, require_current
+from dittybag.storage.sqlite.migrations.sqlite_migrations import is_current, migrate, require_current
 from dittybag.storage.sqlite.transaction import ConnectedTables, SqliteTransaction
 from dittybag.storage.sqlite.writer import StoreWriter, WriteJob, run_synchronously
 

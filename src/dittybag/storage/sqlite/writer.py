@@ -13,7 +13,7 @@ from msgspec import Struct
 from dittybag.domain.errors import StorageFailed, StorageReplaced, StorageUnsure
 from dittybag.domain.ports import Work
 from dittybag.storage.sqlite.connections import OpenFiles, connect, to_storage_error
-from dittybag.storage.sqlite.migrations import require_current
+from dittybag.storage.sqlite.migrations.sqlite_migrations import require_current
 from dittybag.storage.sqlite.transaction import ConnectedTables, SqliteTransaction
 
 T = TypeVar("T")
