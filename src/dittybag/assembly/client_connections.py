@@ -18,7 +18,7 @@ from dittybag.clients.edit_records import EditRecords
 from dittybag.clients.http_snippets import http_snippet
 from dittybag.clients.known_clients import CLIENTS, LocalMachine, McpClient
 from dittybag.clients.reversible_edits import apply_edits
-from dittybag.config import DEFAULT_WORKSPACE, Settings
+from dittybag.config import Settings
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.text import one_line
 from dittybag.web.web_context import ClientEntry, ConnectionFailed
@@ -137,8 +137,7 @@ class LocalConnections:
         """How a client starts this program with the same database."""
         settings = self._settings
         arguments = ["serve"]
-        default = os.path.join(settings.home, f"{DEFAULT_WORKSPACE}.db")  # noqa: PTH118
-        if settings.database != default:
+        if not settings.is_default_database:
             arguments += ["--db", str(Path(settings.database).absolute())]
         if project != DEFAULT_PROJECT:
             arguments += ["--project", project]

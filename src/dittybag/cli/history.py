@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dittybag.cli.change_output import change_data, print_changes
-from dittybag.cli.output import json_option, print_json
-from dittybag.cli.param_types import PastTime
+from dittybag.cli.change_output import print_changes
+from dittybag.cli.output import hint, limit_option
+from dittybag.cli.param_types import past_time
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import Change
@@ -23,20 +23,12 @@ if TYPE_CHECKING:
 @click.option("--kind", type=click.Choice(tuple(ENTITY_TYPES)), help="Only changes to this kind of item.")
 @click.option("--actor", metavar="NAME", help="Only changes by this user or client.")
 @click.option(
-    "--since", type=PastTime(), metavar="WHEN", help="Only changes since then: 2h, yesterday, 2026-11-15."
+    "--since", type=past_time, metavar="WHEN", help="Only changes since then: 2h, yesterday, 2026-11-15."
 )
 @click.option("-p", "--project", metavar="NAME", help="Only changes in this project, and to tasks.")
 @click.option("--before", type=int, metavar="CHANGE", help="Only changes before this one.")
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, 10_000),
-    default=20,
-    show_default=True,
-    help="Maximum number of results.",
-)
+@limit_option(20, 10_000)
 @in_workspace
-@json_option
 def command(
     item: str | None,
     options: WorkspaceOptions,
@@ -47,7 +39,6 @@ def command(
     project: str | None,
     before: int | None,
     limit: int,
-    as_json: bool,
 ) -> None:
     """Show who changed what, and when, newest first.
 
@@ -78,14 +69,9 @@ def command(
         return found, await project_names(session)
 
     changes, projects = options.run(work)
-    if as_json:
-        print_json({"changes": [change_data(change, projects) for change in changes]})
-    elif not changes:
-        click.echo("No matching changes", err=True)
-    else:
-        print_changes(changes, projects)
-        if len(changes) == limit:
-            click.echo(f"hint: for older changes, use --before {changes[-1].seq}", err=True)
+    print_changes(changes, projects)
+    if len(changes) == limit:
+        hint(f"for older changes, use --before {changes[-1].seq}")
 
 
 async def project_names(session: WorkspaceSession) -> dict[int, str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from dittybag.cli.error_output import ExitStatus
-from dittybag.cli.output import clip_line, json_option, print_json, print_table
+from dittybag.cli.error_output import ExitStatus, wants_json
+from dittybag.cli.output import clip_line, hint, json_option, print_json, print_list, print_table
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.config import home, known_libraries
 from dittybag.domain.display import format_count
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @click.command("list", StrictCommand)
 @json_option
-def list_libraries(*, as_json: bool) -> None:
+def list_libraries() -> None:
     """List all libraries with their number of prompts.
 
     \b
@@ -35,29 +35,35 @@ def list_libraries(*, as_json: bool) -> None:
     # Also what only a check of the templates finds, so that the numbers are those of `check`.
     reports = _with_libraries(lambda libraries: libraries.check())
     kinds = _install_kinds()
-    if as_json:
-        print_json({"libraries": [_library_data(item, kinds.get(item.name)) for item in reports]})
-        return
-    if not reports:
-        click.echo("No libraries yet", err=True)
-        click.echo(
-            "hint: to add one, run: dittybag library add FOLDER, or dittybag library new NAME", err=True
+    rows = [
+        (
+            item.name or "(none)",
+            str(item.prompts),
+            ", ".join(item.formats) or "-",
+            kinds.get(item.name, "by hand"),
+            str(len(item.problems) or "-"),
         )
-        return
-    rows = []
-    for item in reports:
-        problems = len(item.problems)
-        row = (item.name or "(none)", str(item.prompts), ", ".join(item.formats) or "-")
-        rows.append((*row, kinds.get(item.name, "by hand"), str(problems) if problems else "-"))
-    print_table(("library", "prompts", "formats", "from", "problems"), rows, right=(1, 4), shrinkable=(0, 2))
+        for item in reports
+    ]
+    print_list(
+        {"libraries": [_library_data(item, kinds.get(item.name)) for item in reports]},
+        ("library", "prompts", "formats", "from", "problems"),
+        rows,
+        empty=(
+            "No libraries yet",
+            "to add one, run: dittybag library add FOLDER, or dittybag library new NAME",
+        ),
+        right=(1, 4),
+        shrinkable=(0, 2),
+    )
     if any(item.problems for item in reports):
-        click.echo("hint: for details, run: dittybag library check", err=True)
+        hint("for details, run: dittybag library check")
 
 
 @click.command("show", StrictCommand)
 @click.argument("name")
 @json_option
-def show(name: str, *, as_json: bool) -> None:
+def show(name: str) -> None:
     """Show the library NAME, or the prompt NAME:PROMPT.
 
     \b
@@ -66,14 +72,14 @@ def show(name: str, *, as_json: bool) -> None:
       dittybag library show team:code-review
     """
     if ":" in name:
-        _show_prompt(name, as_json=as_json)
+        _show_prompt(name)
     else:
-        _show_library(name, as_json=as_json)
+        _show_library(name)
 
 
-def _show_prompt(name: str, *, as_json: bool) -> None:
+def _show_prompt(name: str) -> None:
     prompt, file, text = _with_libraries(lambda libraries: libraries.source(name))
-    if as_json:
+    if wants_json():
         print_json({**_prompt_data(prompt), "file": file, "text": text})
         return
     click.secho(prompt.name, bold=True)
@@ -88,7 +94,7 @@ def _show_prompt(name: str, *, as_json: bool) -> None:
     click.echo(text, nl=not text.endswith("\n"))
 
 
-def _show_library(name: str, *, as_json: bool) -> None:
+def _show_library(name: str) -> None:
     async def find(libraries: LibraryService) -> tuple[LibraryReport, Sequence[LibraryPrompt]]:
         wanted = library_name(name)
         chosen = next((item for item in await libraries.reports() if item.name == wanted and wanted), None)
@@ -97,7 +103,7 @@ def _show_library(name: str, *, as_json: bool) -> None:
         return chosen, await libraries.prompts(wanted)
 
     report, prompts = _with_libraries(find)
-    if as_json:
+    if wants_json():
         about = _library_data(report, _install_kinds().get(report.name))
         about["problems"] = [_problem_data(item) for item in report.problems]
         about["skipped"] = report.skipped
@@ -124,7 +130,7 @@ def _show_library(name: str, *, as_json: bool) -> None:
 @click.argument("name", required=False)
 @click.option("--skipped", is_flag=True, help="Also list files without prompts, with the reason.")
 @json_option
-def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
+def check(name: str | None, *, skipped: bool) -> int:
     """Check libraries for problems.
 
     NAME is a library or a folder; by default, all libraries are checked. The exit status is 1 if there are
@@ -138,7 +144,7 @@ def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
     reports = _check_reports(name)
     errors = sum(item.level == "error" for report in reports for item in report.problems)
     warnings = sum(len(report.problems) for report in reports) - errors
-    if as_json:
+    if wants_json():
         rows = [
             {
                 "name": report.name,

@@ -9,7 +9,8 @@ from typing import Any, Final
 import click
 from msgspec import Struct
 
-from dittybag.cli.output import clip_line, display_width, pad, print_json, terminal_safe
+from dittybag.cli.error_output import wants_json
+from dittybag.cli.output import clip_line, display_width, hint, pad, print_json
 from dittybag.domain.tasks import TaskGroup
 
 _NO_PROJECT: Final = "(no project)"
@@ -28,7 +29,7 @@ class _TaskCount(Struct, frozen=True):
     completed: int
 
 
-def print_charts(groups: Sequence[TaskGroup], *, as_json: bool) -> None:
+def print_charts(groups: Sequence[TaskGroup]) -> None:
     """Print the number of tasks and of completed tasks by project and by priority."""
     projects = _counts((group.project, group) for group in groups)
     priorities = _counts((group.priority, group) for group in groups)
@@ -36,7 +37,7 @@ def print_charts(groups: Sequence[TaskGroup], *, as_json: bool) -> None:
     completed = sum(group.completed for group in groups)
     by_project = sorted(projects.items(), key=lambda item: (-item[1].total, item[0] or ""))
     by_priority = sorted(priorities.items(), reverse=True)
-    if as_json:
+    if wants_json():
         data: dict[str, Any] = {
             "by_project": [{"project": key, **_numbers(count)} for key, count in by_project],
             "by_priority": [{"priority": key, **_numbers(count)} for key, count in by_priority],
@@ -48,7 +49,7 @@ def print_charts(groups: Sequence[TaskGroup], *, as_json: bool) -> None:
         return
     if not total:
         click.echo("No tasks yet", err=True)
-        click.echo("hint: to add a task, run: dittybag task add TITLE", err=True)
+        hint("to add a task, run: dittybag task add TITLE")
         return
     _draw("project", [count for _, count in by_project])
     click.echo()
@@ -61,7 +62,7 @@ def _counts(groups: Iterable[tuple[Any, TaskGroup]]) -> dict[Any, _TaskCount]:
     counts: dict[Any, _TaskCount] = {}
     for key, group in groups:
         before = counts.get(key, _TaskCount("", 0, 0))
-        label = _NO_PROJECT if key is None else terminal_safe(clip_line(str(key)))
+        label = _NO_PROJECT if key is None else clip_line(str(key))
         counts[key] = _TaskCount(label, before.total + group.total, before.completed + group.completed)
     return counts
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
 
 from dittybag.cli.change_output import change_data
-from dittybag.cli.error_output import ExitStatus, report
+from dittybag.cli.error_output import ExitStatus, report, wants_json
 from dittybag.cli.history import project_names
-from dittybag.cli.output import clip_line, json_option, print_json
-from dittybag.cli.param_types import PastTime
+from dittybag.cli.output import clip_line, confirm, print_lines, print_result
+from dittybag.cli.param_types import past_time
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.domain.changes import Change, require_content
+from dittybag.domain.changes import Change, require_content, undo_effects
 from dittybag.domain.display import format_count
 
 if TYPE_CHECKING:
@@ -36,18 +34,10 @@ class _Plan(Struct, frozen=True):
     projects: dict[int, str]
 
     def rows(self) -> list[dict[str, Any]]:
-        return [{**change_data(change, self.projects), "effect": effect} for change, effect in self.effects()]
-
-    def effects(self) -> list[tuple[Change, str]]:
-        """Return the first change of each entity, and the effect of the undo on the entity."""
-        first = {(change.kind, change.entity): change for change in self.changes}
-        return [(change, _effect(change)) for change in first.values()]
-
-
-def _effect(change: Change) -> str:
-    if change.before is None:
-        return "delete"
-    return "restore" if change.after is None else "revert"
+        return [
+            {**change_data(change, self.projects), "effect": effect}
+            for change, effect in undo_effects(self.changes)
+        ]
 
 
 @click.command("undo", StrictCommand)
@@ -55,14 +45,13 @@ def _effect(change: Change) -> str:
 @click.option("--last", type=click.IntRange(1, 10_000), metavar="N", help="Undo the last N changes.")
 @click.option("--actor", metavar="NAME", help="Undo changes by this user or client; requires --since.")
 @click.option(
-    "--since", type=PastTime(), metavar="WHEN", help="Undo all changes since then: 2h, yesterday, 2026-11-15."
+    "--since", type=past_time, metavar="WHEN", help="Undo all changes since then: 2h, yesterday, 2026-11-15."
 )
 @click.option("-p", "--project", metavar="NAME", help="Only changes in this project, and to tasks.")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone, and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--force", is_flag=True, help="Undo even if that overwrites later changes.")
 @in_workspace
-@json_option
 def command(
     change: int | None,
     options: WorkspaceOptions,
@@ -74,7 +63,6 @@ def command(
     dry_run: bool,
     yes: bool,
     force: bool,
-    as_json: bool,
 ) -> int:
     """Undo the last change, the change numbered CHANGE, or several changes.
 
@@ -112,10 +100,10 @@ def command(
     if not plan.changes:
         report("Nothing to undo", code="NOTHING_TO_UNDO")
         return ExitStatus.NOT_FOUND
-    if not as_json:
+    if not wants_json():
         _print_plan(plan)
     if dry_run:
-        return _print_result(plan, undone=False, as_json=as_json)
+        return _print_result(plan, undone=False)
     if plan.later and not force:
         report(
             f"{format_count(len(plan.later), 'later change')} to the same items would be overwritten",
@@ -123,14 +111,14 @@ def command(
             code="LATER_CHANGES",
         )
         return ExitStatus.CONFLICT
-    if not yes and not _confirm(as_json=as_json):
+    if not confirm("Undo these changes?", yes=yes):
         return ExitStatus.REFUSED
     options.run(
         lambda session: session.workspace.history.undo_all(
             plan.changes, actor=session.caller.actor, overwriting=plan.later
         )
     )
-    return _print_result(plan, undone=True, as_json=as_json)
+    return _print_result(plan, undone=True)
 
 
 async def _last_changes(session: WorkspaceSession, project: int | None, count: int) -> list[Change]:
@@ -149,35 +137,20 @@ async def _last_changes(session: WorkspaceSession, project: int | None, count: i
 
 
 def _print_plan(plan: _Plan) -> None:
-    effects = plan.effects()
-    for change, effect in effects[:_MAX_LINES]:
-        name = clip_line(change.label, 60)
-        click.echo(
-            f"{effect} {change.kind} {click.style(name, bold=True)}"
-            f"  ({change.action} by {clip_line(change.actor, 40)}, change {change.seq})"
-        )
-    if len(effects) > _MAX_LINES:
-        click.echo(f"and {format_count(len(effects) - _MAX_LINES, 'more item')}")
+    lines = [
+        f"{effect} {change.kind} {click.style(clip_line(change.label, 60), bold=True)}"
+        f"  ({change.verb} by {clip_line(change.actor, 40)}, change {change.seq})"
+        for change, effect in undo_effects(plan.changes)
+    ]
+    print_lines(lines, _MAX_LINES, "more item")
     for change in plan.later[:_MAX_LINES]:
-        click.secho(
-            f"overwrites change {change.seq}: {change.action} {change.kind} by {clip_line(change.actor, 40)}",
-            fg="yellow",
-        )
+        overwritten = f"{change.kind} {change.verb} by {clip_line(change.actor, 40)}"
+        click.secho(f"overwrites change {change.seq}: {overwritten}", fg="yellow")
 
 
-def _confirm(*, as_json: bool) -> bool:
-    if as_json or not sys.stdin.isatty():
-        report(
-            "Confirmation is required", "use --yes to confirm, or --dry-run to preview", code="NOT_CONFIRMED"
-        )
-        return False
-    return click.confirm("Undo these changes?", err=True)
-
-
-def _print_result(plan: _Plan, *, undone: bool, as_json: bool) -> int:
-    if as_json:
-        later: Sequence[Any] = [change_data(change, plan.projects) for change in plan.later]
-        print_json({"undone": undone, "entities": plan.rows(), "overwrites": later})
-    elif undone:
-        click.echo(f"Undid {format_count(len(plan.changes), 'change')}. To redo, run: dittybag undo")
+def _print_result(plan: _Plan, *, undone: bool) -> int:
+    later = [change_data(change, plan.projects) for change in plan.later]
+    done = f"Undid {format_count(len(plan.changes), 'change')}. To redo, run: dittybag undo"
+    data = {"undone": undone, "entities": plan.rows(), "overwrites": later}
+    print_result(data, *([done] if undone else []))
     return ExitStatus.OK

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dittybag.cli.local_time import NotADate, format_due, is_overdue, local_due_day, parse_due_date
+from dittybag.domain.due_dates import NotADate, format_due, is_overdue, local_due_day, parse_due_date
 from dittybag.domain.tasks import problems
 
 #: A Wednesday.
