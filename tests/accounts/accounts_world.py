@@ -14,6 +14,7 @@ import msgspec
 
 from dittybag.assembly.store_factory import is_file
 from dittybag.domain.accounts import Scope
+from dittybag.domain.queries import ChangeQuery
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.storage.postgres.store import PostgresStore
@@ -40,6 +41,10 @@ HOUR: Final = 3600 * 1_000_000
 def word_of(user: str) -> str:
     """Return a word that is in all tasks of a user."""
     return f"word-of-{user}"
+
+
+#: The owner of the machine.
+OWNER: Final = Caller(1, "tests")
 
 
 class TokenHolder(msgspec.Struct, frozen=True):
@@ -199,7 +204,7 @@ class World:
 
     def last_change(self) -> int:
         """Return the seq of the newest change."""
-        return self.run(self.workspace.history.page_all(None, limit=1))[0].seq
+        return self.run(self.workspace.history.page(OWNER, ChangeQuery(limit=1)))[0].seq
 
     # Over HTTP
 

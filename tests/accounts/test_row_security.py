@@ -12,10 +12,13 @@ import pytest
 from dittybag.domain.errors import ChangeNotFound, DittybagError
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import ChangeQuery
 from dittybag.services.caller import Caller
+from dittybag.services.history_service import UndoSelection
 from dittybag.storage.postgres.store import PostgresStore
 from tests.accounts.accounts_world import (
     HIDDEN_PROJECT,
+    OWNER,
     STRANGER,
     TEAM_PROJECT,
     TEAM_WORD,
@@ -245,7 +248,7 @@ def test_a_batch_with_hidden_changes_is_not_partly_undone(rls_world: World) -> N
     caller = Caller(world.projects[TEAM_PROJECT], "alice", "alice", principal)
     before = world.last_change()
     with pytest.raises(ChangeNotFound):
-        world.run(world.workspace.history.undo(caller, seq))
+        world.run(world.workspace.history.undo(caller, UndoSelection(seq=seq, project=caller.project)))
     assert world.last_change() == before
 
 
@@ -273,7 +276,7 @@ def leaks(world: World, who: TokenHolder, operations: dict[str, MatrixRow], *, t
             for value in map(str, arguments.values()):
                 # The response may repeat the arguments.
                 text = text.replace(value, "") if len(value) > len(word_of("")) else text
-            changed = world.run(world.workspace.history.page_all(None, limit=100))
+            changed = world.run(world.workspace.history.page(OWNER, ChangeQuery(limit=100)))
             entities = [
                 change.after or change.before
                 for change in changed

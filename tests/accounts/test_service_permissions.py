@@ -21,9 +21,10 @@ from dittybag.domain.errors import (
     PromptNotFound,
     TaskNotFound,
 )
+from dittybag.domain.queries import ChangeQuery, PromptQuery, ResourceQuery, TaskQuery
 from dittybag.domain.tasks import TaskFilter
 from dittybag.services.caller import Caller
-from dittybag.services.history_service import ChangeFilter, HistoryService
+from dittybag.services.history_service import HistoryService, UndoSelection
 from dittybag.services.project_overview import OverviewService
 from dittybag.services.prompt_service import PromptAddress, PromptChange, PromptService
 from dittybag.services.purge_service import PurgeService, Selection
@@ -66,8 +67,10 @@ async def populated(tmp_path: Path) -> AsyncIterator[PopulatedWorkspace]:
     await workspace.resources.create(caller, name="one", uri="file:///one", content="Words")
     task = await workspace.tasks.create(caller, title="One")
     prompt, _ = await workspace.prompts.create(caller, name="last", content="Words")
-    change = (await workspace.history.page(caller, limit=1))[0].seq
-    task_change = (await workspace.history.page(caller, kind="task", limit=1))[0].seq
+    change = (await workspace.history.page(caller, ChangeQuery(project=caller.project, limit=1)))[0].seq
+    task_change = (
+        await workspace.history.page(caller, ChangeQuery(project=caller.project, kind="task", limit=1))
+    )[0].seq
     yield PopulatedWorkspace(workspace, caller, task.id, change, task_change, ("prompt", prompt.id))
     await workspace.store.close()
 
@@ -117,13 +120,13 @@ CASES: dict[str, ServiceCall] = {
     "prompts.delete_all": writes(lambda it, who, populated: it.delete_all(who, [ONE])),
     "prompts.names": reads(lambda it, who, populated: it.names(who, 10)),
     "prompts.listing": reads(lambda it, who, populated: it.listing(who, 0, 10)),
-    "prompts.recent": reads(lambda it, who, populated: it.recent(who, 10, 0)),
-    "prompts.search": reads(lambda it, who, populated: it.search(who, "Words", 10, 0)),
+    "prompts.page": reads(
+        lambda it, who, populated: it.page(who, PromptQuery(project=who.project, text="Words", limit=10))
+    ),
     "prompts.by_tags": reads(lambda it, who, populated: it.by_tags(who, ["a"], 10, 0)),
     "prompts.tags": reads(lambda it, who, populated: it.tags(who)),
     "prompts.retag": writes(lambda it, who, populated: it.retag(who, ONE, add=["b"])),
     "prompts.rename_tag": writes(lambda it, who, populated: it.rename_tag(who, "a", "b")),
-    "prompts.filter": reads(lambda it, who, populated: it.filter(who, limit=10, offset=0)),
     "resources.create": writes(
         lambda it, who, populated: it.create(who, name="new", uri="file:///new", content="Words")
     ),
@@ -138,35 +141,29 @@ CASES: dict[str, ServiceCall] = {
     "resources.templates": reads(lambda it, who, populated: it.templates(who)),
     "resources.listing": reads(lambda it, who, populated: it.listing(who, 0, 10, templates=False)),
     "resources.uris": reads(lambda it, who, populated: it.uris(who, "", 10)),
-    "resources.page": reads(lambda it, who, populated: it.page(who, limit=10)),
+    "resources.page": reads(
+        lambda it, who, populated: it.page(who, ResourceQuery(project=who.project, limit=10))
+    ),
     "resources.by_id": reads(_by_id),
     "resources.contents": reads(lambda it, who, populated: it.contents(who, [])),
     "search.all_kinds": reads(lambda it, who, populated: it.all_kinds(who, "Words", KINDS, 10)),
     "search.quick_search": reads(lambda it, who, populated: it.quick_search(who, "Words", KINDS, 10)),
     "overview.count_contents": reads(lambda it, who, populated: it.count_contents(who)),
     "overview.usage": reads(lambda it, who, populated: it.usage(who, "somebody")),
-    "history.browse": reads(lambda it, who, populated: it.browse(who)),
-    "history.actors": reads(lambda it, who, populated: it.actors(who, ChangeFilter())),
-    "history.get_with_contents": reads(
-        lambda it, who, populated: it.get_with_contents(who, populated.change)
-    ),
-    "history.plan_undo": reads(lambda it, who, populated: it.plan_undo(who, populated.change)),
-    "history.undo_in_any_project": writes(
-        lambda it, who, populated: it.undo_in_any_project(who, populated.change, seen=populated.change)
+    "history.browse": reads(lambda it, who, populated: it.browse(who, ChangeQuery(project=who.project))),
+    "history.actors": reads(lambda it, who, populated: it.actors(who, ChangeQuery(project=who.project))),
+    "history.compare": reads(lambda it, who, populated: it.compare(who, populated.change)),
+    "history.plan_undo": reads(
+        lambda it, who, populated: it.plan_undo(who, UndoSelection(seq=populated.change))
     ),
     "purges.plan": administers(lambda it, who, populated: it.plan(who, Selection((populated.prompt,)))),
     "purges.run": administers(lambda it, who, populated: it.run(who, Selection((populated.prompt,)))),
-    "history.page": reads(lambda it, who, populated: it.page(who)),
-    "history.undo": writes(lambda it, who, populated: it.undo(who, populated.change)),
+    "history.page": reads(lambda it, who, populated: it.page(who, ChangeQuery(project=who.project))),
+    "history.undo": writes(lambda it, who, populated: it.undo(who, UndoSelection(seq=populated.change))),
     "history.restore": writes(lambda it, who, populated: it.restore(who, populated.change)),
     "tasks.create": own(lambda it, who, populated: it.create(who, title="New"), changes=True),
     "tasks.get": own(lambda it, who, populated: it.get(who, populated.task)),
-    "tasks.page": own(
-        lambda it, who, populated: it.page(
-            who, project=None, priority=None, completed=True, limit=10, offset=0
-        )
-    ),
-    "tasks.filter": own(lambda it, who, populated: it.filter(who)),
+    "tasks.page": own(lambda it, who, populated: it.page(who, TaskQuery(user="bob", limit=10))),
     "tasks.update": own(lambda it, who, populated: it.update(who, populated.task, priority=5), changes=True),
     "tasks.complete": own(lambda it, who, populated: it.complete(who, populated.task), changes=True),
     "tasks.delete": own(lambda it, who, populated: it.delete(who, populated.task), changes=True),
@@ -226,10 +223,10 @@ async def test_a_member_with_write_access_may_call_everything(
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.admin])
 async def test_some_use_cases_need_the_admin_scope(populated: PopulatedWorkspace, name: str) -> None:
-    newest = await populated.workspace.history.page_all(None, limit=1)
+    newest = await populated.workspace.history.page(populated.caller, ChangeQuery(limit=1))
     with pytest.raises(NotAllowed, match="admin scope"):
         await run_case(name, populated, MEMBER)
-    assert await populated.workspace.history.page_all(None, limit=1) == newest
+    assert await populated.workspace.history.page(populated.caller, ChangeQuery(limit=1)) == newest
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -248,10 +245,10 @@ async def test_readers_cannot_change_anything(
 ) -> None:
     case = CASES[name]
     if case.writes and (case.touches == "project" or principal is READ_SCOPE):
-        newest = await populated.workspace.history.page_all(None, limit=1)
+        newest = await populated.workspace.history.page(populated.caller, ChangeQuery(limit=1))
         with pytest.raises(NotAllowed):
             await run_case(name, populated, principal)
-        assert await populated.workspace.history.page_all(None, limit=1) == newest
+        assert await populated.workspace.history.page(populated.caller, ChangeQuery(limit=1)) == newest
     else:
         await run_case(name, populated, principal)
 
@@ -265,18 +262,25 @@ async def test_the_change_log_shows_only_own_tasks(populated: PopulatedWorkspace
     alice = caller_as(populated, MEMBER)
     for caller, title in ((alice, "One"), (bob, "Bob's")):
         for limit in (1, 100):
-            seen = await populated.workspace.history.page(caller, kind="task", limit=limit)
+            seen = await populated.workspace.history.page(
+                caller, ChangeQuery(project=caller.project, kind="task", limit=limit)
+            )
             assert [change.after.title for change in seen if change.after is not None] == [title]  # type: ignore[union-attr]
-    everything = await populated.workspace.history.page(populated.caller, kind="task")
+    everything = await populated.workspace.history.page(
+        populated.caller, ChangeQuery(project=populated.caller.project, kind="task")
+    )
     assert len(everything) == 2
 
 
 async def test_another_users_change_is_not_found(populated: PopulatedWorkspace) -> None:
     bob = caller_as(populated, Principal("bob", "admin", "write"))
-    change = (await populated.workspace.history.page_all(None, kind="task", limit=1))[0].seq
-    for undo in (populated.workspace.history.undo, populated.workspace.history.restore):
+    change = (await populated.workspace.history.page(populated.caller, ChangeQuery(kind="task", limit=1)))[
+        0
+    ].seq
+    history = populated.workspace.history
+    for refused in (history.undo(bob, UndoSelection(seq=change)), history.restore(bob, change)):
         with pytest.raises(ChangeNotFound) as foreign:
-            await undo(bob, change)
+            await refused
         assert str(foreign.value) == str(ChangeNotFound(change))
     assert (await populated.workspace.tasks.get(populated.caller, populated.task)).title == "One"
     with pytest.raises(TaskNotFound):
@@ -296,24 +300,40 @@ async def test_a_batch_with_another_users_change_cannot_be_undone(
             await transaction.write("update", task, replace(task, priority=1, version=task.version + 1))
 
     await populated.workspace.store.write(together, actor="import")
-    theirs, mine = await populated.workspace.history.page_all(None, limit=2)
+    theirs, mine = await populated.workspace.history.page(populated.caller, ChangeQuery(limit=2))
     with pytest.raises(ChangeNotFound):
-        await populated.workspace.history.undo(caller_as(populated, MEMBER), mine.seq)
+        await populated.workspace.history.undo(
+            caller_as(populated, MEMBER),
+            UndoSelection(seq=mine.seq),
+        )
     with pytest.raises(ChangeNotFound):
-        await populated.workspace.history.undo(caller_as(populated, MEMBER), theirs.seq)
+        await populated.workspace.history.undo(
+            caller_as(populated, MEMBER),
+            UndoSelection(seq=theirs.seq),
+        )
     assert (await tasks.get(populated.caller, populated.task)).priority == 1
     # The owner of the workspace may undo it.
-    assert len(await populated.workspace.history.undo(populated.caller, mine.seq)) == 2
+    undone = await populated.workspace.history.undo(populated.caller, UndoSelection(seq=mine.seq))
+    assert len(undone.changes) == 2
 
 
 async def test_only_admins_can_undo_changes_to_a_project(populated: PopulatedWorkspace) -> None:
     history = populated.workspace.history
-    (created,) = await history.page_all(populated.caller.project, kind="project", limit=1)
-    for undo in (history.undo, history.restore):
+    (created,) = await history.page(
+        populated.caller, ChangeQuery(project=populated.caller.project, kind="project", limit=1)
+    )
+    member = caller_as(populated, MEMBER)
+    for refused in (
+        history.undo(member, UndoSelection(seq=created.seq)),
+        history.restore(member, created.seq),
+    ):
         with pytest.raises(NotAllowed):
-            await undo(caller_as(populated, MEMBER), created.seq)
+            await refused
     assert (await populated.workspace.prompts.get(caller_as(populated, MEMBER), ONE)).name == "one"
-    await history.undo(caller_as(populated, Principal("root", "admin", "write")), created.seq)
+    await history.undo(
+        caller_as(populated, Principal("root", "admin", "write")),
+        UndoSelection(seq=created.seq),
+    )
     with pytest.raises(ProjectGone):
         await populated.workspace.prompts.get(caller_as(populated, MEMBER), ONE)
 
@@ -348,8 +368,10 @@ async def test_a_restored_project_keeps_its_members(populated: PopulatedWorkspac
     await accounts.add_user("alice", actor="tests")
     await accounts.share("team", "alice", "read", actor="tests")
     await projects.delete("team", actor="tests")
-    _, created, _ = await populated.workspace.history.page_all(None, kind="project", limit=3)
-    await populated.workspace.history.restore_in_any_project(created.seq, actor="tests")
+    _, created, _ = await populated.workspace.history.page(
+        populated.caller, ChangeQuery(kind="project", limit=3)
+    )
+    await populated.workspace.history.restore(populated.caller, created.seq)
     assert [member.user for member in await accounts.members("team")] == ["alice"]
     assert await accounts.external_principal("mallory", "admin", populated.caller.project) == Principal(
         "mallory", "admin", None
@@ -364,7 +386,7 @@ async def test_an_admin_cannot_purge_what_belongs_to_others(populated: Populated
     elsewhere, _ = await workspace.prompts.create(
         replace(populated.caller, project=other.id), name="theirs", content="Words"
     )
-    change = (await workspace.history.page_all(None, limit=1))[0].seq
+    change = (await workspace.history.page(populated.caller, ChangeQuery(limit=1)))[0].seq
     for foreign, missing, error in (
         (Selection((("task", str(populated.task)),)), Selection((("task", "77"),)), NothingToPurge),
         (Selection((("prompt", elsewhere.id),)), Selection((("prompt", "x"),)), NothingToPurge),

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.accounts.accounts_world import Json, TokenHolder, World, auth_headers
+from dittybag.domain.queries import ChangeQuery
+from tests.accounts.accounts_world import OWNER, Json, TokenHolder, World, auth_headers
 from tests.contracts.http_server_process import (
     BOTH,
     JSON,
@@ -133,7 +134,9 @@ def test_the_change_log_names_the_user_and_the_client(world: World) -> None:
     connection = host.connect()
     assert post(connection, who.token, body, more=routed).status == 200
     connection.close()
-    assert world.run(world.workspace.history.page_all(None, limit=1))[0].actor == "alice via Cursor 2"
+    assert (
+        world.run(world.workspace.history.page(OWNER, ChangeQuery(limit=1)))[0].actor == "alice via Cursor 2"
+    )
 
 
 # Revoked tokens, disabled users, removed members

@@ -6,8 +6,11 @@ import re
 import sys
 from typing import Any
 
+from msgspec.structs import replace
+
 from dittybag.__main__ import main
 from dittybag.contracts.tool_specs import ServerScope
+from dittybag.domain.queries import ChangeQuery
 from dittybag.services import caller, history_service, prompt_service
 from dittybag.storage.postgres import rows, task_table
 from dittybag.storage.postgres.account_tables import AccountTables
@@ -35,8 +38,8 @@ async def _no_hidden_projects(self: AccountTables, user: str) -> set[int]:
 _page = ChangeTable.page
 
 
-async def _unfiltered_page(self: ChangeTable, project: int | None, **more: Any) -> Any:
-    return await _page(self, None, **{**more, "user": None})
+async def _unfiltered_page(self: ChangeTable, query: ChangeQuery) -> Any:
+    return await _page(self, replace(query, project=None, user=None))
 
 
 def remove_scoping() -> None:

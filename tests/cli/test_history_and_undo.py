@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from tests.cli.cli_runner import data, dittybag, failure
@@ -62,6 +64,23 @@ def test_history_is_filtered(home: Path) -> None:
 @pytest.mark.parametrize("name", ["review", "A review"])
 def test_history_of_an_entity_by_any_of_its_names(home: Path, name: str) -> None:
     assert [row[0] for row in changes(home, name)] == [3, 2]
+
+
+def test_history_of_an_entity_by_its_id_applies_every_filter_before_the_limit(home: Path) -> None:
+    (row,) = data(dittybag(home, "history", "--actor", "bob", "--json"))["changes"]
+    for title in ("Two", "Three"):
+        as_actor(home, "ann", "prompt", "update", "review", "--title", title)
+    history = ("history", row["id"], "--limit", "2", "--json")
+    for more, expected in (
+        (("--actor", "bob"), [3]),
+        (("--actor", "ann"), [6, 5]),
+        (("--actor", "ann", "--before", "5"), [2]),
+        (("--actor", "bob", "--kind", "prompt", "--since", "1h", "--project", "default"), [3]),
+        (("--actor", "bob", "--kind", "task"), []),
+        (("--since", "2999-01-01"), []),
+    ):
+        found = data(dittybag(home, *history, *more))["changes"]
+        assert [change["change"] for change in found] == expected, more
 
 
 def test_history_of_a_deleted_entity_by_its_id_or_title(home: Path) -> None:
@@ -227,6 +246,24 @@ def test_undo_in_one_project_leaves_others_alone(home: Path) -> None:
     dittybag(home, "undo", "-p", "default", "--yes")
     assert prompt_names(home, "mine") == {"kept", "too"}
     assert prompt_names(home, "default") == {"review"}
+
+
+def test_undo_of_too_many_changes_is_refused_as_a_whole(home: Path) -> None:
+    """Changes that are left out would look as if they were undone."""
+    with closing(apsw.Connection(str(home / "default.db"))) as connection:
+        connection.execute(
+            """WITH RECURSIVE more (seq) AS (SELECT 5 UNION ALL SELECT seq + 1 FROM more WHERE seq < 100003)
+               INSERT INTO changes (seq, at, actor, action, kind, entity, project, before, after)
+               SELECT more.seq, at, 'bulk', action, kind, entity || '-' || more.seq, project, before, after
+               FROM more, changes WHERE changes.seq = 4"""
+        )
+    for arguments in (("--dry-run",), ("--yes", "--force")):
+        refused = failure(dittybag(home, "undo", "--since", "1h", *arguments, "--json", status=4))
+        assert refused["code"] == "TOO_MANY_CHANGES"
+        assert "100,002 changes would be undone, but at most 100,000" in refused["message"]
+        assert "of one actor" in refused["message"]
+    assert changes(home, "--limit", "1")[0][0] == 100_003
+    assert data(dittybag(home, "undo", "--since", "1h", "--actor", "ann", "--dry-run", "--json"))["entities"]
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ SAMPLES: list[tuple[DittybagError, str, ExitStatus]] = [
     (errors.SeveralConflicts([errors.UriTaken("x:y", "p")]), "CONFLICT", ExitStatus.CONFLICT),
     (errors.Outdated("prompt", "x"), "CONFLICT", ExitStatus.CONFLICT),
     (errors.ChangedMeanwhile(), "CONFLICT", ExitStatus.CONFLICT),
+    (errors.TooManyChanges(100_001, 100_000), "CONFLICT", ExitStatus.CONFLICT),
     (errors.KeyReused("k"), "KEY_REUSED", ExitStatus.CONFLICT),
     (errors.AlreadyDone(1, 2, 3), "ALREADY_DONE", ExitStatus.CONFLICT),
     (errors.LibraryExists("x"), "CONFLICT", ExitStatus.CONFLICT),

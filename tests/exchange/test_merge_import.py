@@ -10,8 +10,10 @@ import pytest
 
 from dittybag.domain.errors import ProjectNotFound, SeveralConflicts
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import ChangeQuery
 from dittybag.exchange.import_sources import FileSource, SourceEntry
 from dittybag.services.caller import Caller
+from dittybag.services.history_service import UndoSelection
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.store import SqliteStore
 from tests.exchange.exchange_data import fill_database
@@ -144,8 +146,12 @@ async def test_one_undo_reverts_an_import(database: Path, tmp_path: Path) -> Non
     batches = rows(database, f"SELECT DISTINCT coalesce(batch, seq) FROM changes WHERE actor = '{ACTOR}'")
     assert len(batches) == 2
     workspace = Workspace(SqliteStore(str(database)))
-    newest = (await workspace.history.page(Caller(1, "me"), limit=1))[0]
-    await workspace.history.undo(Caller(1, "me"), newest.seq)
+    newest = (
+        await workspace.history.page(Caller(1, "me"), ChangeQuery(project=Caller(1, "me").project, limit=1))
+    )[0]
+    await workspace.history.undo(
+        Caller(1, "me"), UndoSelection(seq=newest.seq, project=(Caller(1, "me")).project)
+    )
     await workspace.store.close()
     assert dump_tables(database)[:4] == before
     audit = SqliteAudit(database)
@@ -158,8 +164,12 @@ async def test_an_import_into_an_empty_workspace_can_be_undone(tmp_path: Path) -
     await export_json(tmp_path / "a.db", tmp_path / "a.json", history=False)
     await import_into(tmp_path / "b.db", tmp_path / "a.json")
     workspace = Workspace(SqliteStore(str(tmp_path / "b.db")))
-    newest = (await workspace.history.page(Caller(1, "me"), limit=1))[0]
-    await workspace.history.undo(Caller(1, "me"), newest.seq)
+    newest = (
+        await workspace.history.page(Caller(1, "me"), ChangeQuery(project=Caller(1, "me").project, limit=1))
+    )[0]
+    await workspace.history.undo(
+        Caller(1, "me"), UndoSelection(seq=newest.seq, project=(Caller(1, "me")).project)
+    )
     await workspace.store.close()
     assert rows(tmp_path / "b.db", "SELECT name FROM projects") == [("default",)]
     for table in ("prompts", "resources", "tasks"):

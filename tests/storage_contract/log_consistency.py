@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from dittybag.domain.changes import Change, Purged
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, key_of, kind_of, project_of
 from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.queries import ChangeQuery, TaskQuery
 from dittybag.domain.tasks import DEFAULT_USER
 
 EntitiesByKey: TypeAlias = dict[tuple[Kind, str], Entity]
@@ -27,15 +28,13 @@ async def stored_entities(store: Store, users: Iterable[str] = (DEFAULT_USER,)) 
         for size in await transaction.projects.all():
             found.append(size.project)
             found += await transaction.prompts.in_project(size.project.id)
-            resources = await transaction.resources.in_project(size.project.id)
+            resources = await transaction.resources.listing(size.project.id)
             for resource in resources:
                 content = await transaction.content(resource.sha256)
                 assert (sha256(content).hexdigest(), len(content)) == (resource.sha256, resource.size)
             found += resources
         for user in users:
-            found += await transaction.tasks.page(
-                user, project=None, priority=None, completed=True, limit=ALL, offset=0
-            )
+            found += await transaction.tasks.page(TaskQuery(user=user))
         return found
 
     return {(kind_of(entity), key_of(entity)): entity for entity in await store.read(work)}
@@ -47,9 +46,7 @@ async def read_log(store: Store, projects: Iterable[int]) -> list[Change]:
     async def work(transaction: Transaction) -> list[Change]:
         found: dict[int, Change] = {}
         for project in projects:
-            for change in await transaction.changes.page(
-                project, kind=None, entity=None, before=None, limit=ALL
-            ):
+            for change in await transaction.changes.page(ChangeQuery(project=project)):
                 found[change.seq] = change
         return [found[seq] for seq in sorted(found)]
 

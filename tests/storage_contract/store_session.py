@@ -12,9 +12,11 @@ from dittybag.domain.changes import Change
 from dittybag.domain.ports import Store, T, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import DEFAULT_USER, Task
 from dittybag.services.caller import Caller
+from dittybag.services.history_service import UndoSelection
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.resource_service import ResourceChange
 from dittybag.services.workspace import Workspace
@@ -66,10 +68,13 @@ class StoreSession(Struct, frozen=True):
         return await self.workspace.tasks.create(self.caller, title=title, **more)
 
     async def undo(self, seq: int) -> list[Change]:
-        return await self.workspace.history.undo(self.caller, seq)
+        selection = UndoSelection(seq=seq, project=self.project)
+        return (await self.workspace.history.undo(self.caller, selection)).changes
 
     async def newest_change(self) -> Change:
-        return (await self.workspace.history.page(self.caller, limit=1))[0]
+        return (
+            await self.workspace.history.page(self.caller, ChangeQuery(project=self.caller.project, limit=1))
+        )[0]
 
     async def content(self, resource: Resource) -> bytes:
         async def work(transaction: Transaction) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from dittybag.domain.accounts import AccountEvent, Member, Principal, is_token, token_hash
 from dittybag.domain.errors import (
@@ -16,6 +17,7 @@ from dittybag.domain.errors import (
     UserNotFound,
 )
 from dittybag.domain.ports import Transaction
+from dittybag.domain.queries import ChangeQuery
 from dittybag.services.account_service import AccountService
 from dittybag.services.workspace import Workspace
 from tests.storage_contract.store_session import ACTOR, OpenStore, StoreSession
@@ -267,10 +269,8 @@ async def test_the_change_log_can_be_limited_to_the_tasks_of_one_user(session: S
     mine = session.caller.user
 
     async def page(user: str | None, **more: object) -> list[str]:
-        about: dict[str, object] = {"kind": "task", "entity": None, "before": None, "limit": 10, **more}
-        found = await session.read(
-            lambda transaction: transaction.changes.page(session.project, user=user, **about)  # type: ignore[arg-type]
-        )
+        query = replace(ChangeQuery(project=session.project, kind="task", user=user), **more)
+        found = await session.read(lambda transaction: transaction.changes.page(query))
         return [change.entity for change in found]
 
     (number,) = await page(mine)

@@ -9,6 +9,7 @@ import pytest
 
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Transaction
+from dittybag.domain.queries import ChangeQuery, PromptQuery, TaskQuery
 from tests.storage_contract.log_consistency import check_log
 from tests.storage_contract.store_session import StoreSession
 
@@ -33,11 +34,9 @@ LOOKUPS: dict[str, Lookup] = {
     "a change": lambda transaction, project, text: transaction.changes.latest("prompt", text),
     "a session": lambda transaction, project, text: transaction.sessions.get(text),
     "changes of an entity": lambda transaction, project, text: transaction.changes.page(
-        None, kind=None, entity=text, before=None, limit=10
+        ChangeQuery(entity=text)
     ),
-    "changes by a name": lambda transaction, project, text: transaction.changes.page(
-        None, kind=None, entity=None, before=None, limit=10, name=text
-    ),
+    "changes by a name": lambda transaction, project, text: transaction.changes.page(ChangeQuery(name=text)),
 }
 
 
@@ -55,13 +54,14 @@ async def test_a_tag_that_cannot_be_stored_does_not_affect_other_tags(session: S
     await session.prompt("p", "needle", tags=("t",))
 
     async def work(transaction: Transaction) -> list[int]:
-        prompts = transaction.prompts
+        queries = [
+            PromptQuery(project=session.project, text=text, any_tag=tags, limit=10)
+            for tags in (("\0", "t"), ("\0",))
+            for text in ("", "needle")
+        ]
         return [
-            (await prompts.by_tags(session.project, ["\0", "t"], 10, 0))[0],
-            (await prompts.search(session.project, "needle", 10, 0, ["\0", "t"]))[0],
-            (await prompts.by_tags(session.project, ["\0"], 10, 0))[0],
-            (await prompts.search(session.project, "needle", 10, 0, ["\0"]))[0],
-            len(await prompts.existing_tags(session.project, ["\0", "t"])),
+            *[(await transaction.prompts.page(query))[0] for query in queries],
+            len(await transaction.prompts.existing_tags(session.project, ["\0", "t"])),
         ]
 
     assert await session.read(work) == [1, 1, 0, 0, 1]
@@ -82,17 +82,15 @@ async def test_the_longest_texts_are_stored_and_distinguished(session: StoreSess
             assert resource is not None
             content = await transaction.content(resource.sha256)
             (task,) = await transaction.tasks.page(
-                session.caller.user,
-                project="𝔭" * 99 + last,
-                priority=None,
-                completed=True,
-                limit=10,
-                offset=0,
+                TaskQuery(user=session.caller.user, project="𝔭" * 99 + last)
             )
             return [prompt.content[-1], content.decode()[-1], (task.notes or "")[-1]]
 
         assert await session.read(look) == [last] * 3
-        page = await session.workspace.prompts.search(session.caller, "€" * 900 + last, 10, 0)
+        page = await session.workspace.prompts.page(
+            session.caller,
+            PromptQuery(project=session.caller.project, text="€" * 900 + last, limit=10, offset=0),
+        )
         assert page.total == 1
     with pytest.raises(DittybagError):
         await session.resource("rc", uri=uri + "a")

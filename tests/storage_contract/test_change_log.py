@@ -11,6 +11,7 @@ from dittybag.domain.changes import Action, Change
 from dittybag.domain.entities import Kind, key_of
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Transaction
+from dittybag.domain.queries import ChangeQuery, PromptQuery
 from dittybag.services.prompt_service import PromptAddress
 from tests.storage_contract.log_consistency import ALL, check_log, read_log
 from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
@@ -113,8 +114,10 @@ async def test_an_operation_without_effect_is_not_logged(session: StoreSession) 
     old = await full_log(session)
     await session.workspace.tasks.complete(session.caller, 1)
     await session.workspace.projects.rename("old", "old", actor=ACTOR)
-    await session.workspace.history.restore(session.caller, old[-1].seq)
-    await session.workspace.prompts.recent(session.caller, 10, 0)
+    await session.workspace.history.restore(session.caller, old[-1].seq, project=session.caller.project)
+    await session.workspace.prompts.page(
+        session.caller, PromptQuery(project=session.caller.project, limit=10, offset=0)
+    )
     await session.workspace.search.all_kinds(session.caller, "old", ["prompt", "task"], 10)
     assert await full_log(session) == old
 
@@ -145,16 +148,24 @@ async def test_a_page_of_changes_has_this_project_and_tasks_newest_first(
     everyentity = await full_log(session)
     for here in (session, garden):
         expected = [change for change in everyentity if change.project in (None, here.project)][::-1]
-        assert await here.workspace.history.page(here.caller, limit=ALL) == expected
+        assert (
+            await here.workspace.history.page(
+                here.caller, ChangeQuery(project=here.caller.project, limit=ALL)
+            )
+            == expected
+        )
         paged: list[Change] = []
         while page := await here.workspace.history.page(
-            here.caller, limit=4, before=paged[-1].seq if paged else None
+            here.caller,
+            ChangeQuery(project=here.caller.project, limit=4, before=paged[-1].seq if paged else None),
         ):
             assert len(page) <= 4
             paged += page
         assert paged == expected
         for kind in ("project", "prompt", "resource", "task"):
-            found = await here.workspace.history.page(here.caller, kind=kind, limit=ALL)
+            found = await here.workspace.history.page(
+                here.caller, ChangeQuery(project=here.caller.project, kind=kind, limit=ALL)
+            )
             assert found == [change for change in expected if change.kind == kind]
 
 
@@ -165,9 +176,24 @@ async def test_the_history_of_an_entity_is_found_by_its_id(session: StoreSession
     await session.delete_prompt("p")
     expected = [change for change in await full_log(session) if change.entity == prompt.id][::-1]
     assert [change.action for change in expected] == ["delete", "update", "create"]
-    assert await session.workspace.history.page(session.caller, entity=prompt.id) == expected
-    assert await session.workspace.history.page(session.caller, kind="prompt", entity=prompt.id) == expected
-    assert await session.workspace.history.page(session.caller, kind="task", entity=prompt.id) == []
+    assert (
+        await session.workspace.history.page(
+            session.caller, ChangeQuery(project=session.caller.project, entity=prompt.id)
+        )
+        == expected
+    )
+    assert (
+        await session.workspace.history.page(
+            session.caller, ChangeQuery(project=session.caller.project, kind="prompt", entity=prompt.id)
+        )
+        == expected
+    )
+    assert (
+        await session.workspace.history.page(
+            session.caller, ChangeQuery(project=session.caller.project, kind="task", entity=prompt.id)
+        )
+        == []
+    )
     latest = await session.read(lambda transaction: transaction.changes.latest("prompt", prompt.id))
     assert latest == expected[0]
     assert await session.read(lambda transaction: transaction.changes.latest("task", prompt.id)) is None
@@ -176,14 +202,18 @@ async def test_the_history_of_an_entity_is_found_by_its_id(session: StoreSession
 async def test_an_id_shared_by_entities_of_two_kinds_finds_both_histories(session: StoreSession) -> None:
     task = await session.task("t")
     assert str(task.id) == str(session.project)
-    page = await session.workspace.history.page(session.caller, entity=str(task.id))
+    page = await session.workspace.history.page(
+        session.caller, ChangeQuery(project=session.caller.project, entity=str(task.id))
+    )
     assert [change.kind for change in page] == ["task", "project"]
 
 
 @pytest.mark.parametrize("seq", [0, -1, 10**6, 2**63, -(2**63) - 1, 10**30])
 async def test_an_unknown_seq_finds_no_change(session: StoreSession, seq: int) -> None:
     assert await session.read(lambda transaction: transaction.changes.get(seq)) is None
-    page = await session.workspace.history.page(session.caller, before=seq)
+    page = await session.workspace.history.page(
+        session.caller, ChangeQuery(project=session.caller.project, before=seq)
+    )
     assert len(page) == (1 if seq > 1 else 0)
 
 

@@ -22,6 +22,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Argument
+from dittybag.domain.queries import ChangeQuery, PromptQuery, TaskQuery
 from dittybag.domain.resources import Resource
 from tests.storage_contract.log_consistency import (
     EntitiesByKey,
@@ -108,7 +109,7 @@ async def _several_at_once(session: StoreSession) -> object:
     async def work(transaction: Transaction) -> None:
         for prompt in await transaction.prompts.in_project(session.project):
             await transaction.write("delete", prompt, None)
-        for resource in await transaction.resources.in_project(session.project):
+        for resource in await transaction.resources.listing(session.project):
             await transaction.write("update", resource, replace(resource, title="x", version=2))
         await create_entity(transaction, "task", session.project, "new")
 
@@ -224,11 +225,15 @@ async def test_an_entity_is_restored_to_its_state_after_any_of_its_changes(
         and label in (getattr(change.after, "name", ""), getattr(change.after, "title", ""))
     ]
     await operation(session)
-    changed = (await here.workspace.history.page(here.caller, kind=kind, entity=made.entity))[0]
+    changed = (
+        await here.workspace.history.page(
+            here.caller, ChangeQuery(project=here.caller.project, kind=kind, entity=made.entity)
+        )
+    )[0]
     assert changed.seq > made.seq
 
     for wanted in (made, changed, made, made):
-        restored = await here.workspace.history.restore(here.caller, wanted.seq)
+        restored = await here.workspace.history.restore(here.caller, wanted.seq, project=here.caller.project)
         assert without_version(restored) == without_version(wanted.after)
         held = await stored_entities(session.store)
         assert held.get((kind, made.entity)) == restored
@@ -237,7 +242,9 @@ async def test_an_entity_is_restored_to_its_state_after_any_of_its_changes(
             assert (await session.content(restored) == expected) is (wanted is made)
         await check_log(session.store, GARDEN)
     # The last restore found the entity in the wanted state already.
-    history = await here.workspace.history.page(here.caller, kind=kind, entity=made.entity)
+    history = await here.workspace.history.page(
+        here.caller, ChangeQuery(project=here.caller.project, kind=kind, entity=made.entity)
+    )
     versions = [(change.after or change.before).version for change in history]  # type: ignore[union-attr]
     assert [change.action for change in history[:3]] == ["restore"] * 3
     assert versions == sorted(versions, reverse=True)
@@ -250,11 +257,11 @@ async def test_a_restored_project_is_empty_until_its_contents_are_restored(sessi
     made = [change for change in await read_log(session.store, [GARDEN]) if change.project == GARDEN]
     await _delete_project(session)
     with pytest.raises(ProjectGone):
-        await garden.workspace.history.restore(garden.caller, made[1].seq)
-    await garden.workspace.history.restore(garden.caller, made[0].seq)
+        await garden.workspace.history.restore(garden.caller, made[1].seq, project=garden.caller.project)
+    await garden.workspace.history.restore(garden.caller, made[0].seq, project=garden.caller.project)
     assert await garden.read(lambda transaction: transaction.prompts.in_project(GARDEN)) == []
     for change in made[1:]:
-        await garden.workspace.history.restore(garden.caller, change.seq)
+        await garden.workspace.history.restore(garden.caller, change.seq, project=garden.caller.project)
     assert without_versions(await stored_entities(session.store)) == without_versions(before)
     await check_log(session.store)
 
@@ -291,19 +298,19 @@ async def test_a_restored_entity_is_found_in_all_views(session: StoreSession) ->
         )
         return [
             await prompts.listing(session.caller, 0, 100),
-            await prompts.recent(session.caller, 100, 0),
+            await prompts.page(
+                session.caller, PromptQuery(project=session.caller.project, limit=100, offset=0)
+            ),
             await prompts.by_tags(session.caller, ["a", "b"], 100, 0),
             await prompts.tags(session.caller),
-            await prompts.search(session.caller, "👩‍👩‍👧", 100, 0),
+            await prompts.page(
+                session.caller,
+                PromptQuery(project=session.caller.project, text="👩‍👩‍👧", limit=100, offset=0),
+            ),
             [r.id for r in await resources.listing(session.caller, 0, 100, templates=False)],
             [r.id for r in await resources.templates(session.caller)],
             await resources.uris(session.caller, "", 100),
-            [
-                t.id
-                for t in await tasks.page(
-                    session.caller, project=None, priority=None, completed=True, limit=100, offset=0
-                )
-            ],
+            [t.id for t in await tasks.page(session.caller, TaskQuery(user=session.caller.user, limit=100))],
             await session.workspace.search.all_kinds(
                 session.caller, "ZEILE 1", ["prompt", "resource", "task"], 100
             ),
@@ -315,7 +322,9 @@ async def test_a_restored_entity_is_found_in_all_views(session: StoreSession) ->
     await session.delete_resource("template")
     await _overwrite_task(session)
     assert await views() != before
-    for change in await session.workspace.history.page(session.caller, limit=4):
+    for change in await session.workspace.history.page(
+        session.caller, ChangeQuery(project=session.caller.project, limit=4)
+    ):
         await session.undo(change.seq)
     assert await views() == before
 
@@ -395,7 +404,7 @@ async def test_restoring_a_name_title_or_uri_that_was_taken_is_a_conflict_and_ch
     with pytest.raises(conflict.error):
         await here.undo(done.seq)
     with pytest.raises(conflict.error):
-        await here.workspace.history.restore(here.caller, made.seq)
+        await here.workspace.history.restore(here.caller, made.seq, project=here.caller.project)
     assert (await stored_entities(session.store), await read_log(session.store, [1, GARDEN, 3])) == before
 
 
@@ -457,7 +466,9 @@ async def test_a_change_of_another_project_cannot_be_undone(session: StoreSessio
         with pytest.raises(ChangeNotFound):
             await session.undo(change.seq)
         with pytest.raises(ChangeNotFound):
-            await session.workspace.history.restore(session.caller, change.seq)
+            await session.workspace.history.restore(
+                session.caller, change.seq, project=session.caller.project
+            )
 
 
 @pytest.mark.parametrize("seq", [0, -1, 10**6, 2**63, 10**30])
@@ -465,7 +476,7 @@ async def test_an_unknown_change_cannot_be_undone(session: StoreSession, seq: in
     with pytest.raises(ChangeNotFound):
         await session.undo(seq)
     with pytest.raises(ChangeNotFound):
-        await session.workspace.history.restore(session.caller, seq)
+        await session.workspace.history.restore(session.caller, seq, project=session.caller.project)
 
 
 async def test_ids_of_undone_creations_are_not_reused(session: StoreSession) -> None:

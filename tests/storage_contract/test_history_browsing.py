@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -12,8 +13,9 @@ from dittybag.domain.changes import Change
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound, NotAllowed
 from dittybag.domain.ports import Transaction
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import DEFAULT_USER, Task
-from dittybag.services.history_service import ChangeFilter
+from dittybag.services.history_service import UndoSelection
 from dittybag.services.project_overview import ProjectCounts
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.log_consistency import ALL
@@ -52,11 +54,11 @@ async def test_paging_through_the_history_shows_every_change_once(session: Store
     await create_samples(session)
     history = session.workspace.history
     for caller in (session.caller, as_user(session, DEFAULT_USER).caller):
-        expected = seqs(await history.page(caller, limit=ALL))
+        expected = seqs(await history.page(caller, ChangeQuery(project=caller.project, limit=ALL)))
         found: list[int] = []
         older: int | None = None
         while True:
-            page = await history.browse(caller, before=older, limit=3)
+            page = await history.browse(caller, ChangeQuery(project=caller.project, before=older, limit=3))
             assert len(page.changes) <= 3
             found += seqs(page.changes)
             if (older := page.older) is None:
@@ -65,7 +67,9 @@ async def test_paging_through_the_history_shows_every_change_once(session: Store
         back: list[int] = []
         newer: int | None = 0
         while newer is not None:
-            page = await history.browse(caller, after=newer, limit=3)
+            page = await history.browse(
+                caller, ChangeQuery(project=caller.project, after=newer, oldest_first=True, limit=3)
+            )
             back += reversed(seqs(page.changes))
             newer = page.newer
         assert back == expected[::-1]
@@ -76,12 +80,11 @@ async def test_changes_are_filtered_by_kind_actor_and_name(session: StoreSession
     other = StoreSession(session.workspace, replace(session.caller, actor="cursor"))
     await other.prompt("late")
     history = session.workspace.history
-    everything = await history.page(session.caller, limit=ALL)
+    everything = await history.page(session.caller, ChangeQuery(project=session.caller.project, limit=ALL))
 
-    async def found(**wanted: object) -> list[int]:
-        return seqs(
-            (await history.browse(session.caller, replace(ChangeFilter(), **wanted), limit=ALL)).changes
-        )
+    async def found(**wanted: Any) -> list[int]:
+        query = ChangeQuery(**{"project": session.project, "limit": ALL} | wanted)
+        return seqs((await history.browse(session.caller, query)).changes)
 
     assert await found(kind="task") == [change.seq for change in everything if change.kind == "task"]
     assert await found(actor="cursor") == [everything[0].seq]
@@ -91,40 +94,45 @@ async def test_changes_are_filtered_by_kind_actor_and_name(session: StoreSession
     assert await found(text="ÜBERALL") == [everything[1].seq]
     assert await found(text="%") == []
     assert len(await found(text="g1")) == 0
-    assert len(await found(text="g1", all_projects=True)) == 1
-    assert len(await found(all_projects=True)) == len(everything) + 5
-    actors = await history.actors(session.caller, ChangeFilter())
+    assert len(await found(text="g1", project=None)) == 1
+    assert len(await found(project=None)) == len(everything) + 5
+    actors = await history.actors(session.caller, ChangeQuery(project=session.project))
     assert actors == sorted({change.actor for change in everything})
-    assert "cursor" not in await history.actors(garden.caller, ChangeFilter())
+    assert "cursor" not in await history.actors(garden.caller, ChangeQuery(project=garden.project))
 
 
 async def test_a_user_with_a_token_sees_no_changes_of_others(session: StoreSession) -> None:
     garden = await create_samples(session)
     anna = as_user(session, "anna")
     history = session.workspace.history
-    page = await history.browse(anna.caller, limit=ALL)
+    page = await history.browse(anna.caller, ChangeQuery(project=anna.project, limit=ALL))
     assert {change.project for change in page.changes} == {None, session.project}
     tasks = [change.after for change in page.changes if isinstance(change.after, Task)]
     assert {task.user for task in tasks} == {"anna"}
     foreign = [
-        (await history.browse(session.caller, ChangeFilter(text="t3"), limit=1)).changes[0].seq,
-        *(change.seq for change in await history.page(garden.caller, kind="prompt", limit=1)),
+        (await history.browse(session.caller, ChangeQuery(text="t3", limit=1))).changes[0].seq,
+        *(
+            change.seq
+            for change in await history.page(
+                garden.caller, ChangeQuery(project=garden.caller.project, kind="prompt", limit=1)
+            )
+        ),
         10**6,
     ]
     for seq in foreign:
         with pytest.raises(ChangeNotFound):
-            await history.get_with_contents(anna.caller, seq)
+            await history.compare(anna.caller, seq)
         with pytest.raises(ChangeNotFound):
-            await history.plan_undo(anna.caller, seq)
+            await history.plan_undo(anna.caller, UndoSelection(seq=seq))
         with pytest.raises(ChangeNotFound):
-            await history.undo_in_any_project(anna.caller, seq, seen=seq)
+            await history.undo(anna.caller, UndoSelection(seq=seq), seen=seq)
     with pytest.raises(NotAllowed):
-        await history.browse(anna.caller, ChangeFilter(all_projects=True))
+        await history.browse(anna.caller, ChangeQuery())
     with pytest.raises(NotAllowed):
-        await history.actors(anna.caller, ChangeFilter(all_projects=True))
+        await history.actors(anna.caller, ChangeQuery())
     reader = as_user(session, "anna", scope="read")
     with pytest.raises(NotAllowed):
-        await history.undo_in_any_project(reader.caller, page.changes[0].seq, seen=ALL)
+        await history.undo(reader.caller, UndoSelection(seq=page.changes[0].seq), seen=ALL)
 
 
 async def test_a_page_has_the_current_addresses_of_entities(session: StoreSession) -> None:
@@ -132,7 +140,9 @@ async def test_a_page_has_the_current_addresses_of_entities(session: StoreSessio
     await session.change_resource("r", uri="x:new")
     await session.prompt("gone")
     await session.delete_prompt("gone")
-    assert (await session.workspace.history.browse(session.caller)).addresses == {
+    assert (
+        await session.workspace.history.browse(session.caller, ChangeQuery(project=session.project))
+    ).addresses == {
         ("project", str(session.project)): "default",
         ("prompt", prompt.id): prompt.id,
         ("resource", resource.id): "x:new",
@@ -159,7 +169,7 @@ async def test_the_scanned_window_is_limited_by_count_and_bytes(session: StoreSe
 async def test_pages_of_large_changes_are_smaller(session: StoreSession) -> None:
     for number in range(9):
         await session.prompt(f"p{number}", "x" * 1024 * 1024)
-    page = await session.workspace.history.browse(session.caller)
+    page = await session.workspace.history.browse(session.caller, ChangeQuery(project=session.project))
     assert 1 < len(page.changes) < 9
     assert page.older == page.changes[-1].seq
 
@@ -170,20 +180,20 @@ async def test_an_undo_plan_lists_its_effects_and_later_changes_make_it_stale(se
         await garden.prompt(f"g{number}")
     await session.workspace.projects.delete("garden", actor=ACTOR)
     history = session.workspace.history
-    last = (await history.browse(session.caller, ChangeFilter(all_projects=True), limit=1)).changes[0]
-    plan = await history.plan_undo(session.caller, last.seq)
-    assert (plan.total, len(plan.batch), plan.later, plan.seen) == (4, 4, [], last.seq)
-    assert plan.batch[0] == last
-    done = await history.undo_in_any_project(session.caller, last.seq, seen=plan.seen)
-    assert seqs(done.changes) == seqs(plan.batch)[::-1]
+    last = (await history.browse(session.caller, ChangeQuery(limit=1))).changes[0]
+    plan = await history.plan_undo(session.caller, UndoSelection(seq=last.seq))
+    assert (plan.total, len(plan.changes), plan.later, plan.seen) == (4, 4, [], last.seq)
+    assert plan.changes[0] == last
+    done = await history.undo(session.caller, UndoSelection(seq=last.seq), seen=plan.seen)
+    assert seqs(done.changes) == seqs(plan.changes)[::-1]
     assert done.by is not None
-    assert len((await history.plan_undo(session.caller, done.by)).batch) == 4
+    assert len((await history.plan_undo(session.caller, UndoSelection(seq=done.by))).changes) == 4
     # The restoring changes are newer than the plan.
     with pytest.raises(ChangedMeanwhile):
-        await history.undo_in_any_project(session.caller, last.seq, seen=plan.seen)
-    again = await history.plan_undo(session.caller, last.seq)
+        await history.undo(session.caller, UndoSelection(seq=last.seq), seen=plan.seen)
+    again = await history.plan_undo(session.caller, UndoSelection(seq=last.seq))
     assert len(again.later) == 4
-    assert (await history.undo_in_any_project(session.caller, last.seq, seen=again.seen)).by is None
+    assert (await history.undo(session.caller, UndoSelection(seq=last.seq), seen=again.seen)).by is None
 
 
 async def test_usage_counts_continue_from_the_cached_count(session: StoreSession) -> None:

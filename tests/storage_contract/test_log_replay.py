@@ -14,8 +14,9 @@ from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import Invalid
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
+from dittybag.domain.queries import ChangeQuery, PromptQuery
 from tests.storage_contract.backends import Backend
-from tests.storage_contract.log_consistency import ALL, check_log, stored_entities
+from tests.storage_contract.log_consistency import check_log, stored_entities
 from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
 
 
@@ -40,7 +41,7 @@ async def create_samples(session: StoreSession) -> None:
 
 
 async def log_of(store: Store) -> list[Change]:
-    return await store.read(lambda transaction: transaction.changes.since(0, ALL))
+    return await store.read(lambda transaction: transaction.changes.page(ChangeQuery(oldest_first=True)))
 
 
 async def contents_of(store: Store, log: Iterable[Change]) -> list[bytes]:
@@ -117,7 +118,11 @@ async def test_a_log_can_be_replayed_in_parts(backend: Backend, session: StoreSe
 
 
 async def search(session: StoreSession, query: str) -> Any:
-    return (await session.workspace.prompts.search(session.caller, query, 10, 0)).prompts
+    return (
+        await session.workspace.prompts.page(
+            session.caller, PromptQuery(project=session.caller.project, text=query, limit=10, offset=0)
+        )
+    ).prompts
 
 
 async def test_an_inconsistent_log_is_refused_and_nothing_is_stored(

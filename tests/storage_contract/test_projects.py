@@ -9,6 +9,7 @@ import pytest
 from dittybag.domain.errors import NameTaken, ProjectGone, ProjectNotFound, ProjectProtected
 from dittybag.domain.ports import Store
 from dittybag.domain.projects import DEFAULT_PROJECT
+from dittybag.domain.queries import ChangeQuery, PromptQuery
 from dittybag.services.workspace import Workspace
 from tests.storage_contract.log_consistency import check_log
 from tests.storage_contract.store_session import ACTOR, OpenStore, StoreSession, open_session
@@ -30,7 +31,10 @@ async def test_reopening_a_store_does_not_create_a_second_default_project(open_s
     second = await open_session(await open_store())
     assert first.caller == second.caller
     assert await names(second) == [DEFAULT_PROJECT]
-    assert len(await second.workspace.history.page(second.caller)) == 1
+    assert (
+        len(await second.workspace.history.page(second.caller, ChangeQuery(project=second.caller.project)))
+        == 1
+    )
 
 
 async def test_a_project_is_found_by_id_and_by_name(session: StoreSession) -> None:
@@ -114,14 +118,20 @@ async def test_deleting_a_project_deletes_its_prompts_and_resources_but_not_task
     await session.workspace.projects.delete("garden", actor=ACTOR)
     assert await names(session) == [DEFAULT_PROJECT]
     assert await session.read(lambda transaction: transaction.prompts.in_project(garden.project)) == []
-    assert await session.read(lambda transaction: transaction.resources.in_project(garden.project)) == []
+    assert await session.read(lambda transaction: transaction.resources.listing(garden.project)) == []
     assert await session.read(lambda transaction: transaction.prompts.tags_in_use(garden.project)) == []
-    assert (await session.workspace.prompts.recent(session.caller, 10, 0)).total == 1
+    assert (
+        await session.workspace.prompts.page(
+            session.caller, PromptQuery(project=session.caller.project, limit=10, offset=0)
+        )
+    ).total == 1
     assert await session.workspace.tasks.get(session.caller, task.id) == task
     with pytest.raises(ProjectGone):
         await garden.prompt("more")
     with pytest.raises(ProjectGone):
-        await garden.workspace.prompts.recent(garden.caller, 10, 0)
+        await garden.workspace.prompts.page(
+            garden.caller, PromptQuery(project=garden.caller.project, limit=10, offset=0)
+        )
     await check_log(session.store, garden.project)
 
 

@@ -13,7 +13,8 @@ from dittybag.domain.errors import NameTaken, PromptNotFound, TitleTaken
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import CONTENT_BYTES, TITLE_LENGTH, Argument, Prompt, PromptOrder, TagCount
-from dittybag.services.prompt_service import PromptAddress
+from dittybag.domain.queries import PromptQuery
+from dittybag.services.prompt_service import PromptAddress, PromptPage
 from tests.storage_contract.log_consistency import check_log
 from tests.storage_contract.store_session import OpenStore, StoreSession, open_session
 
@@ -32,6 +33,11 @@ async def stored(session: StoreSession, prompt: Prompt) -> list[Prompt | None]:
             if one.number == prompt.number
         ],
     ]
+
+
+async def filter_prompts(session: StoreSession, **conditions: Any) -> PromptPage:
+    conditions = {"project": session.project, "max_matches": 1000} | conditions
+    return await session.workspace.prompts.page(session.caller, PromptQuery(**conditions))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +96,11 @@ async def test_a_deleted_prompt_is_not_found(session: StoreSession) -> None:
             await session.workspace.prompts.get(session.caller, address)
     assert not await session.read(lambda transaction: transaction.prompts.name_taken(session.project, "p"))
     assert not await session.read(lambda transaction: transaction.prompts.title_taken(session.project, "p"))
-    assert (await session.workspace.prompts.recent(session.caller, 10, 0)).total == 0
+    assert (
+        await session.workspace.prompts.page(
+            session.caller, PromptQuery(project=session.caller.project, limit=10, offset=0)
+        )
+    ).total == 0
     assert await session.workspace.prompts.listing(session.caller, 0, 10) == []
     assert await session.workspace.prompts.tags(session.caller) == []
 
@@ -155,8 +165,16 @@ async def test_a_prompt_of_another_project_looks_like_a_missing_one(session: Sto
         with pytest.raises(PromptNotFound):
             await session.workspace.prompts.delete(session.caller, address)
     assert await session.workspace.prompts.listing(session.caller, 0, 10) == []
-    assert (await session.workspace.prompts.recent(session.caller, 10, 0)).prompts == []
-    assert (await session.workspace.prompts.search(session.caller, "needle", 10, 0)).prompts == []
+    assert (
+        await session.workspace.prompts.page(
+            session.caller, PromptQuery(project=session.caller.project, limit=10, offset=0)
+        )
+    ).prompts == []
+    assert (
+        await session.workspace.prompts.page(
+            session.caller, PromptQuery(project=session.caller.project, text="needle", limit=10, offset=0)
+        )
+    ).prompts == []
     assert (await session.workspace.prompts.by_tags(session.caller, ["a"], 10, 0))[0].prompts == []
     assert await session.workspace.prompts.tags(session.caller) == []
 
@@ -193,12 +211,18 @@ async def test_recent_prompts_are_paged_by_last_update(session: StoreSession) ->
         await session.change_prompt(f"p{number}", description="touched")
     await session.delete_prompt("p5")
     expected = [f"p{number}" for number in (7, 0, 4, 9, 8, 6, 3, 2, 1)]
-    whole = await session.workspace.prompts.recent(session.caller, 100, 0)
+    whole = await session.workspace.prompts.page(
+        session.caller, PromptQuery(project=session.caller.project, limit=100, offset=0)
+    )
     assert ([item.name for item in whole.prompts], whole.total) == (expected, 9)
-    assert await session.read(lambda transaction: transaction.prompts.count(session.project)) == 9
+    query = PromptQuery(project=session.project, limit=0)
+    assert await session.read(lambda transaction: transaction.prompts.page(query)) == (9, [])
     for limit in (1, 2, 4, 9):
         pages = [
-            await session.workspace.prompts.recent(session.caller, limit, at) for at in range(0, 12, limit)
+            await session.workspace.prompts.page(
+                session.caller, PromptQuery(project=session.caller.project, limit=limit, offset=at)
+            )
+            for at in range(0, 12, limit)
         ]
         assert [item for page in pages for item in page.prompts] == whole.prompts
         assert {page.total for page in pages} == {9}
@@ -207,7 +231,11 @@ async def test_recent_prompts_are_paged_by_last_update(session: StoreSession) ->
 async def test_a_summary_has_the_start_of_the_content(session: StoreSession) -> None:
     long = await session.prompt("long", "ä" * 201, tags=["b", "a"])
     await session.prompt("short", "ä" * 200)
-    short, summary = (await session.workspace.prompts.recent(session.caller, 10, 0)).prompts
+    short, summary = (
+        await session.workspace.prompts.page(
+            session.caller, PromptQuery(project=session.caller.project, limit=10, offset=0)
+        )
+    ).prompts
     assert short.snippet == "ä" * 200
     assert summary.snippet == "ä" * 200 + "..."
     assert (summary.id, summary.name, summary.title) == (long.id, "long", "long")
@@ -329,16 +357,14 @@ async def test_prompts_are_filtered_by_all_tags_and_text_and_sorted(
                 for query, having in texts.items():
                     expected = [n for n in names if set(wanted) <= set(TAGGED[n]) and n in having]
                     pages = [
-                        await session.workspace.prompts.filter(
-                            session.caller, query=query, tags=wanted, order=order, limit=2, offset=at
+                        await filter_prompts(
+                            session, text=query, all_tags=wanted, order=order, limit=2, offset=at
                         )
                         for at in range(0, 8, 2)
                     ]
-                    assert [item.name for page in pages for item in page.entries] == expected
+                    assert [item.name for page in pages for item in page.prompts] == expected
                     assert {(page.total, page.is_more) for page in pages} == {(len(expected), False)}
-    (entry,) = (
-        await session.workspace.prompts.filter(session.caller, tags=["C", "B"], limit=9, offset=0)
-    ).entries
+    (entry,) = (await filter_prompts(session, all_tags=("C", "B"), limit=9)).prompts
     assert (entry.id, entry.title, entry.description, entry.argument_count) == (
         made["p3"].id,
         "p3",
@@ -347,25 +373,24 @@ async def test_prompts_are_filtered_by_all_tags_and_text_and_sorted(
     )
     assert (entry.snippet, entry.tags) == ("x" * 200 + "...", ("c", "b", "a"))
     assert (entry.created_at, entry.updated_at) > (made["p3"].created_at, made["p3"].updated_at)
-    (found, *_) = (
-        await session.workspace.prompts.filter(session.caller, query="straße", limit=1, offset=0)
-    ).entries
+    (found, *_) = (await filter_prompts(session, text="straße", limit=1)).prompts
     assert "Straße" in found.snippet
 
 
-@pytest.mark.parametrize("wanted", [{"query": "needle"}, {"tags": ["a"]}, {"query": "n", "tags": ["a"]}])
+@pytest.mark.parametrize(
+    "wanted", [{"text": "needle"}, {"all_tags": ("a",)}, {"text": "n", "all_tags": ("a",)}]
+)
 async def test_filter_results_are_limited_to_the_first_matches(
-    session: StoreSession, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any]
+    session: StoreSession, wanted: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("dittybag.services.prompt_service.MAX_MATCHES", 5)
     for number in range(8):
         await session.prompt(f"p{number}", "needle", tags=["a"])
     pages = [
-        await session.workspace.prompts.filter(session.caller, **wanted, order="name", limit=2, offset=at)
+        await filter_prompts(session, **wanted, order="name", limit=2, offset=at, max_matches=5)
         for at in range(0, 8, 2)
     ]
-    names = [[item.name for item in page.entries] for page in pages]
+    names = [[item.name for item in page.prompts] for page in pages]
     assert names == [["p0", "p1"], ["p2", "p3"], ["p4"], []]
     assert {(page.total, page.is_more) for page in pages} == {(5, True)}
-    whole = await session.workspace.prompts.filter(session.caller, order="name", limit=9, offset=0)
-    assert (len(whole.entries), whole.total, whole.is_more) == (8, 8, False)
+    whole = await filter_prompts(session, order="name", limit=9, max_matches=5)
+    assert (len(whole.prompts), whole.total, whole.is_more) == (8, 8, False)

@@ -20,6 +20,8 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import ChangeQuery
+from dittybag.services.history_service import UndoSelection
 from dittybag.services.purge_references import PurgeReferences
 from dittybag.services.purge_service import Selection
 from dittybag.services.workspace import Workspace
@@ -40,7 +42,7 @@ KINDS: tuple[Kind, ...] = ("project", "prompt", "resource", "task")
 
 
 async def log_of(store: Store) -> list[Change]:
-    return await store.read(lambda transaction: transaction.changes.since(0, ALL))
+    return await store.read(lambda transaction: transaction.changes.page(ChangeQuery(oldest_first=True)))
 
 
 async def snapshot(store: Store) -> tuple[Any, ...]:
@@ -78,7 +80,7 @@ async def test_the_log_keeps_only_who_purged_an_entity_and_when(
         created = next(
             item for item in await log_of(session.store) if (item.kind, item.entity) == (kind, key)
         )
-        await session.workspace.history.undo_in_any_project(session.caller, created.seq, seen=ALL)
+        await session.workspace.history.undo(session.caller, UndoSelection(seq=created.seq), seen=ALL)
     before = await log_of(session.store)
     since = await time_now(session)
     await purge(session, kind, key)
@@ -111,13 +113,14 @@ async def test_undo_and_restore_of_a_purged_change_say_so(session: StoreSession,
     for change in await log_of(session.store):
         if (change.kind, change.entity) != (kind, key):
             continue
+        here = replace(mine, project=change.project or mine.project)
         for refused in (
-            history.undo(replace(mine, project=change.project or mine.project), change.seq),
-            history.plan_undo(mine, change.seq),
-            history.undo_in_any_project(mine, change.seq, seen=newest),
-            history.undo_all([change], actor=ACTOR, overwriting=await log_of(session.store)),
-            history.restore(replace(mine, project=change.project or mine.project), change.seq),
-            history.restore_in_any_project(change.seq, actor=ACTOR),
+            history.undo(here, UndoSelection(seq=change.seq, project=here.project)),
+            history.plan_undo(mine, UndoSelection(seq=change.seq)),
+            history.undo(mine, UndoSelection(seq=change.seq), seen=newest),
+            history.undo(mine, UndoSelection(since=change.at), seen=newest),
+            history.restore(here, change.seq, project=here.project),
+            history.restore(mine, change.seq),
         ):
             with pytest.raises(ChangePurged, match=rf"change \d+ was purged by {ACTOR} at 20"):
                 await refused
@@ -130,10 +133,11 @@ async def test_changes_that_were_read_before_a_purge_cannot_be_undone(session: S
     key = await create_prompt(session)
     changes = [change for change in await log_of(session.store) if change.entity == key]
     await purge(session, "prompt", key)
-    with pytest.raises(ChangePurged):
-        await session.workspace.history.undo_all(
-            changes[::-1], actor=ACTOR, overwriting=await log_of(session.store)
-        )
+    for change in changes:
+        with pytest.raises(ChangePurged):
+            await session.workspace.history.undo(
+                session.caller, UndoSelection(since=change.at), seen=changes[-1].seq
+            )
     assert await stored_entities(session.store) != {}
     assert SECRET not in str(await stored_entities(session.store))
 
@@ -204,13 +208,13 @@ async def test_one_version_is_purged_by_the_number_of_its_change(session: StoreS
         await purges.run(session.caller, Selection(seq=second))
     await check_log(session.store)
     # An earlier version can be restored over the gap, and a deletion stands for the version that it deleted.
-    await session.workspace.history.restore(session.caller, first)
+    await session.workspace.history.restore(session.caller, first, project=session.caller.project)
     await session.delete_prompt("it")
     deletion = await session.newest_change()
     await purges.run(session.caller, Selection(seq=deletion.seq))
     assert isinstance((await session.newest_change()).before, Purged)
     await check_log(session.store)
-    await session.workspace.history.restore(session.caller, first)
+    await session.workspace.history.restore(session.caller, first, project=session.caller.project)
     assert (await session.newest_change()).after.content == "one"  # type: ignore[union-attr]
 
 

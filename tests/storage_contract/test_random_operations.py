@@ -20,9 +20,11 @@ from dittybag.domain.errors import Conflict, DittybagError, NotFound
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import ChangeQuery, PromptQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import DEFAULT_USER, Task
 from dittybag.services.caller import Caller
+from dittybag.services.history_service import UndoSelection
 from dittybag.services.workspace import Workspace
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.log_consistency import ALL, EntitiesByKey, read_log, replay_log, stored_entities
@@ -354,13 +356,18 @@ class StoreMachine(RuleBasedStateMachine):
     def undo(self, which: int) -> None:
         index, seq, caller = self._seq(which)
         history = self._session(1).workspace.history
-        self._run_both(lambda: history.undo(caller, seq), lambda: self.model.undo(index))
+        self._run_both(
+            lambda: history.undo(caller, UndoSelection(seq=seq, project=caller.project)),
+            lambda: self.model.undo(index),
+        )
 
     @rule(which=st.integers(0, 1000))
     def restore(self, which: int) -> None:
         index, seq, caller = self._seq(which)
         history = self._session(1).workspace.history
-        self._run_both(lambda: history.restore(caller, seq), lambda: self.model.restore(index))
+        self._run_both(
+            lambda: history.restore(caller, seq, project=caller.project), lambda: self.model.restore(index)
+        )
 
     # Reading and reopening
 
@@ -375,7 +382,11 @@ class StoreMachine(RuleBasedStateMachine):
         ]
         query = texts[of % len(texts)].swapcase() if texts and of % 4 else words
         session = self._session(self._pick("project", which).id)
-        page = self._run(session.workspace.prompts.search(session.caller, query, 100, 0))
+        page = self._run(
+            session.workspace.prompts.page(
+                session.caller, PromptQuery(project=session.caller.project, text=query, limit=100, offset=0)
+            )
+        )
         assert {item.id for item in page.prompts} == {
             prompt.id
             for prompt in self.model.all("prompt", session.project)
@@ -453,9 +464,9 @@ def _first_indexes(batches: Iterable[int]) -> list[int]:
 async def _read_all(transaction: Transaction) -> tuple[EntitiesByKey, list[Change]]:
     """Return all entities and the log with few queries, because it runs after every step."""
     entities = [entity for kind in ENTITY_TYPES for entity in await transaction.page_of_kind(kind, 0, ALL)]
-    return {
-        (kind_of(entity), key_of(entity)): entity for entity in entities
-    }, await transaction.changes.since(0, ALL)
+    return {(kind_of(entity), key_of(entity)): entity for entity in entities}, await transaction.changes.page(
+        ChangeQuery(oldest_first=True)
+    )
 
 
 async def _await(awaitable: Awaitable[T]) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dittybag.domain.errors import Invalid, Outdated, ResourceNotFound
-from dittybag.domain.ports import ResourceOrder
+from dittybag.domain.queries import ResourceOrder, ResourceQuery
 from dittybag.domain.resources import Resource
 from dittybag.services.resource_service import ResourceChange
 from tests.storage_contract.store_session import StoreSession, open_session
@@ -25,7 +25,8 @@ async def names(
     session: StoreSession, text: str = "", order: ResourceOrder = "name", kind: str | None = None
 ) -> list[str]:
     page = await session.workspace.resources.page(
-        session.caller, text=text, order=order, mime_type=kind, limit=100
+        session.caller,
+        ResourceQuery(project=session.caller.project, text=text, order=order, mime_type=kind, limit=100),
     )
     assert page.total == len(page.resources)
     return [resource.name for resource in page.resources]
@@ -47,13 +48,16 @@ async def test_resources_are_sorted(session: StoreSession, order: ResourceOrder,
         paged: list[Resource] = []
         while len(paged) < len(expected):
             page = await session.workspace.resources.page(
-                session.caller, order=order, limit=limit, offset=len(paged)
+                session.caller,
+                ResourceQuery(project=session.caller.project, order=order, limit=limit, offset=len(paged)),
             )
             assert page.total == len(expected)
             assert len(page.resources) == min(limit, len(expected) - len(paged))
             paged += page.resources
         assert [resource.name for resource in paged] == expected
-    beyond = await session.workspace.resources.page(session.caller, order=order, limit=10, offset=5)
+    beyond = await session.workspace.resources.page(
+        session.caller, ResourceQuery(project=session.caller.project, order=order, limit=10, offset=5)
+    )
     assert (beyond.total, beyond.resources) == (5, [])
 
 
@@ -85,7 +89,9 @@ async def test_resources_are_filtered_by_type(session: StoreSession) -> None:
     assert await names(session, kind="text/markdown") == ["beta", "gamma"]
     assert await names(session, "note:", kind="text/markdown") == ["gamma"]
     assert await names(session, kind="text/") == []
-    page = await session.workspace.resources.page(session.caller, text="no such thing", limit=1)
+    page = await session.workspace.resources.page(
+        session.caller, ResourceQuery(project=session.caller.project, text="no such thing", limit=1)
+    )
     assert page.types == [("text/markdown", 2), ("image/png", 1), ("text/csv", 1), ("text/plain", 1)]
     assert await session.read(lambda it: it.resources.types(session.project, 2)) == page.types[:2]
 
@@ -93,14 +99,18 @@ async def test_resources_are_filtered_by_type(session: StoreSession) -> None:
 async def test_a_page_has_no_resources_of_other_projects(session: StoreSession) -> None:
     await create_samples(session)
     elsewhere = await open_session(session.store, "elsewhere")
-    page = await elsewhere.workspace.resources.page(elsewhere.caller, limit=10)
+    page = await elsewhere.workspace.resources.page(
+        elsewhere.caller, ResourceQuery(project=elsewhere.caller.project, limit=10)
+    )
     assert (page.total, page.resources, page.types) == (0, [], [])
 
 
 async def test_an_invalid_query_is_refused(session: StoreSession) -> None:
     for text in ("\0", "x" * 1001):
         with pytest.raises(Invalid):
-            await session.workspace.resources.page(session.caller, text=text, limit=10)
+            await session.workspace.resources.page(
+                session.caller, ResourceQuery(project=session.caller.project, text=text, limit=10)
+            )
 
 
 async def test_a_resource_is_found_by_id_after_it_is_renamed(session: StoreSession) -> None:

@@ -25,9 +25,7 @@ async def stored(session: StoreSession, resource: Resource) -> list[Resource | N
         (await session.workspace.resources.read(session.caller, resource.uri))[0],
         *[
             one
-            for one in await session.read(
-                lambda transaction: transaction.resources.in_project(session.project)
-            )
+            for one in await session.read(lambda transaction: transaction.resources.listing(session.project))
             if one.number == resource.number
         ],
     ]
@@ -168,7 +166,7 @@ async def test_a_deleted_resource_is_not_found(session: StoreSession) -> None:
         assert await session.workspace.resources.listing(session.caller, 0, 10, templates=templates) == []
     assert await session.workspace.resources.templates(session.caller) == []
     assert await session.workspace.resources.uris(session.caller, "", 10) == []
-    assert await session.read(lambda transaction: transaction.resources.in_project(session.project)) == []
+    assert await session.read(lambda transaction: transaction.resources.listing(session.project)) == []
 
 
 async def test_a_resource_of_another_project_looks_like_a_missing_one(session: StoreSession) -> None:

@@ -14,6 +14,7 @@ from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.queries import PromptQuery
 from tests.storage_contract.sample_entities import create_entity
 from tests.storage_contract.store_session import ACTOR, OpenStore, StoreSession, open_session
 
@@ -114,7 +115,9 @@ async def test_reads_and_failed_writes_change_no_stamp_and_send_no_notification(
     listener = RecordingListener(other)
     with pytest.raises(DittybagError):
         await here.prompt("old")
-    await here.workspace.prompts.recent(here.caller, 10, 0)
+    await here.workspace.prompts.page(
+        here.caller, PromptQuery(project=here.caller.project, limit=10, offset=0)
+    )
     assert other.stamp("prompt", here.project) == before
     task = await here.task("notification to wait for")
     await listener.until(ChangeNotification("task", None))

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from dittybag.domain.errors import TaskNotFound
+from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import Task, TaskGroup
 from tests.storage_contract.log_consistency import check_log
 from tests.storage_contract.store_session import OpenStore, StoreSession, open_session
@@ -94,10 +95,10 @@ async def test_users_see_only_their_own_tasks(session: StoreSession) -> None:
 async def pages(session: StoreSession, limit: int, **filters: Any) -> list[Task]:
     """Return all pages of a list as one list."""
     found: list[Task] = []
-    wanted = {"project": None, "priority": None, "completed": True, **filters}
-    while page := await session.workspace.tasks.page(
-        session.caller, limit=limit, offset=len(found), **wanted
-    ):
+    show_completed = filters.pop("completed", True)
+    completed = None if show_completed else False
+    wanted = TaskQuery(user=session.caller.user, completed=completed, limit=limit, **filters)
+    while page := await session.workspace.tasks.page(session.caller, replace(wanted, offset=len(found))):
         assert len(page) <= limit
         found += page
     return found

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import PromptQuery, ResourceQuery, TaskQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from tests.storage_contract.naive_search import contains_words
@@ -162,14 +163,18 @@ async def test_prompts_are_found_by_title_and_content(
     texts = [text for prompt in prompts for text in (prompt.title, prompt.content)]
     for query in resolve_queries(queries, texts, steps):
         expected = [prompt for prompt in prompts if contains(query, prompt.title, prompt.content)]
-        page = await here.workspace.prompts.search(here.caller, query, 100, 0)
+        page = await here.workspace.prompts.page(
+            here.caller, PromptQuery(project=here.caller.project, text=query, limit=100, offset=0)
+        )
         assert [item.id for item in page.prompts] == [prompt.id for prompt in expected], query
         assert page.total == len(expected)
         for item, prompt in zip(page.prompts, expected, strict=True):
             if contains(query, prompt.content) and len(query.casefold()) <= 60:
                 assert contains(query, item.snippet), (query, item.snippet)
         for offset in range(len(expected) + 2):
-            part_of = await here.workspace.prompts.search(here.caller, query, 1, offset)
+            part_of = await here.workspace.prompts.page(
+                here.caller, PromptQuery(project=here.caller.project, text=query, limit=1, offset=offset)
+            )
             assert (part_of.prompts, part_of.total) == (page.prompts[offset : offset + 1], len(expected))
 
 
@@ -181,9 +186,7 @@ async def test_tasks_are_found_by_title_and_notes(
     here = await open_session(session.store, user=f"user {next(numbers)}")
 
     async def stored() -> list[Task]:
-        return await here.workspace.tasks.page(
-            here.caller, project=None, priority=None, completed=True, limit=100, offset=0
-        )
+        return await here.workspace.tasks.page(here.caller, TaskQuery(user=here.caller.user, limit=100))
 
     for action, which, line, text, part in steps:
         tasks = await stored()
@@ -221,7 +224,7 @@ async def test_resources_are_found_by_name_title_and_text_but_not_by_binary_cont
     here = await open_session(session.store, f"project {next(numbers)}")
 
     async def stored() -> list[Resource]:
-        resources = await here.read(lambda transaction: transaction.resources.in_project(here.project))
+        resources = await here.read(lambda transaction: transaction.resources.listing(here.project))
         return sorted(resources, key=lambda resource: (-resource.updated_at, -resource.number))
 
     for (action, which, line, text, part), name in zip(steps, names, strict=False):
@@ -256,9 +259,8 @@ async def test_resources_are_found_by_name_title_and_text_but_not_by_binary_cont
         async def search(
             limit: int, offset: int, query: str = query
         ) -> tuple[int, list[tuple[Resource, str]]]:
-            return await here.read(
-                lambda transaction: transaction.resources.search(here.project, query, limit, offset)
-            )
+            wanted = ResourceQuery(project=here.project, text=query, limit=limit, offset=offset)
+            return await here.read(lambda transaction: transaction.resources.search(wanted))
 
         total, hits = await search(100, 0)
         assert ([item for item, _ in hits], total) == (expected, len(expected)), query
@@ -274,7 +276,9 @@ async def test_long_and_short_queries_match_in_a_long_text(session: StoreSession
     needle = "".join(chr(0x4E00 + number) for number in range(length))
     await session.prompt("hit", "x" * 50_000 + needle + "x" * 50_000)
     await session.prompt("miss", "x" * 50_000 + needle[:-1] + "!" + needle[-1] + "x")
-    page = await session.workspace.prompts.search(session.caller, needle, 10, 0)
+    page = await session.workspace.prompts.page(
+        session.caller, PromptQuery(project=session.caller.project, text=needle, limit=10, offset=0)
+    )
     expected = ["miss", "hit"] if length == 1 else ["hit"]
     assert [item.name for item in page.prompts] == expected
     assert needle[:100] in page.prompts[-1].snippet
@@ -285,7 +289,9 @@ async def test_an_empty_query_finds_everything(session: StoreSession) -> None:
         await session.prompt(f"p{number}")
         await session.resource(f"r{number}")
         await session.task(f"t{number}")
-    page = await session.workspace.prompts.search(session.caller, "", 10, 0)
+    page = await session.workspace.prompts.page(
+        session.caller, PromptQuery(project=session.caller.project, text="", limit=10, offset=0)
+    )
     assert ([item.name for item in page.prompts], page.total) == (["p2", "p1", "p0"], 3)
     hits, totals = await session.workspace.search.all_kinds(
         session.caller, "", ["prompt", "resource", "task"], 2

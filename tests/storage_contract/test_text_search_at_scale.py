@@ -10,6 +10,7 @@ import pytest
 
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Prompt, PromptSummary
+from dittybag.domain.queries import PromptQuery
 from dittybag.domain.text import fold, snippet_around
 from tests.storage_contract.store_session import StoreSession
 
@@ -112,7 +113,9 @@ async def test_a_thousand_difficult_queries_find_exactly_the_matches(session: St
         async def ask(
             transaction: Transaction, query: str = query, offset: int = offset
         ) -> tuple[int, list[PromptSummary]]:
-            return await transaction.prompts.search(session.project, query, LIMIT, offset)
+            return await transaction.prompts.page(
+                PromptQuery(project=session.project, text=query, limit=LIMIT, offset=offset)
+            )
 
         total, page = await session.read(ask, slow=True)
         assert total == len(expected), query

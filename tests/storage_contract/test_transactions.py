@@ -12,6 +12,7 @@ from dittybag.domain.changes import Change
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import DittybagError, NameTaken, Outdated, StorageError
 from dittybag.domain.ports import Store, Transaction, Work
+from dittybag.domain.queries import PromptQuery
 from dittybag.domain.tasks import Task
 from tests.storage_contract.log_consistency import check_log, read_log, stored_entities
 from tests.storage_contract.sample_entities import KINDS, change, create_entity, delete
@@ -117,8 +118,13 @@ async def test_the_writes_of_a_failed_transaction_are_rolled_back(session: Store
         await session.write(work)
     assert (await stored_entities(session.store), await read_log(session.store, [session.project])) == before
     assert [session.store.stamp(kind, session.project) for kind in KINDS] == stamps
-    assert await session.workspace.prompts.search(session.caller, "prompt-new", 10, 0) == (
-        await session.workspace.prompts.search(session.caller, "prompt-changed", 10, 0)
+    assert await session.workspace.prompts.page(
+        session.caller, PromptQuery(project=session.caller.project, text="prompt-new", limit=10, offset=0)
+    ) == (
+        await session.workspace.prompts.page(
+            session.caller,
+            PromptQuery(project=session.caller.project, text="prompt-changed", limit=10, offset=0),
+        )
     )
     for kind in KINDS:
         await session.write(creating(session, kind, f"{kind}-new"))
@@ -233,10 +239,14 @@ async def test_a_transaction_sees_its_own_writes(session: StoreSession) -> None:
     async def work(transaction: Transaction) -> None:
         prompt = await create_entity(transaction, "prompt", session.project, "new")
         assert await transaction.prompts.by_name(session.project, "new") == prompt
-        assert (await transaction.prompts.search(session.project, "new", 10, 0))[0] == 1
-        assert (await transaction.prompts.by_tags(session.project, ["new"], 10, 0))[0] == 1
+        for query in (
+            PromptQuery(project=session.project, text="new", limit=10),
+            PromptQuery(project=session.project, any_tag=("new",), limit=10),
+        ):
+            assert (await transaction.prompts.page(query))[0] == 1
         changed = await change(transaction, prompt, "other")
-        assert (await transaction.prompts.search(session.project, "other", 10, 0))[0] == 1
+        query = PromptQuery(project=session.project, text="other", limit=10)
+        assert (await transaction.prompts.page(query))[0] == 1
         latest = await transaction.changes.latest("prompt", prompt.id)
         assert latest is not None
         assert (latest.before, latest.after) == (prompt, changed)

@@ -23,10 +23,11 @@ from dittybag.assembly.store_factory import open_store
 from dittybag.domain.changes import Purged
 from dittybag.domain.entities import Kind
 from dittybag.domain.ports import Store
+from dittybag.domain.queries import ChangeQuery
 from dittybag.services.purge_service import Selection
 from tests.forked_processes import ForkedProcess
 from tests.postgres_servers import run_postgres
-from tests.storage_contract.log_consistency import ALL, check_log, stored_entities
+from tests.storage_contract.log_consistency import check_log, stored_entities
 from tests.storage_contract.secret_contents import CREATORS
 from tests.storage_contract.store_session import StoreSession, open_session
 from tests.torture.sqlite_audit import SqliteAudit
@@ -141,7 +142,7 @@ class Victims:
 
 
 async def _log(store: Store) -> list[Any]:
-    return await store.read(lambda transaction: transaction.changes.since(0, ALL))
+    return await store.read(lambda transaction: transaction.changes.page(ChangeQuery(oldest_first=True)))
 
 
 @pytest.mark.timeout(300 + 3 * PURGES)

@@ -18,6 +18,7 @@ from dittybag.domain.entities import Entity, type_of
 from dittybag.domain.errors import ChangePurged
 from dittybag.domain.resources import Resource
 from dittybag.domain.times import iso
+from dittybag.services.history_service import Comparison
 from dittybag.text_diff import unified_lines
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def command(change: int, other: int | None, options: WorkspaceOptions) -> int:
       dittybag diff 42
       dittybag diff 17 42
     """
-    first, last, old, new, projects = options.run(lambda session: _read(session, change, other))
+    found, projects = options.run(lambda session: _read(session, change, other))
+    first, last = found.first, found.last
     if last is not None and (first.kind, first.entity) != (last.kind, last.entity):
         report(
             f"Changes {first.seq} and {last.seq} are to different items",
@@ -47,6 +49,8 @@ def command(change: int, other: int | None, options: WorkspaceOptions) -> int:
         )
         return ExitStatus.REFUSED
     shown = last or first
+    old = _fields(first, found.before, found.old)
+    new = _fields(shown, found.after, found.new)
     names = [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
     if wants_json():
         fields = {name: {"before": old.get(name), "after": new.get(name)} for name in names}
@@ -62,24 +66,16 @@ def command(change: int, other: int | None, options: WorkspaceOptions) -> int:
 
 async def _read(
     session: WorkspaceSession, change: int, other: int | None
-) -> tuple[Change, Change | None, dict[str, str], dict[str, str], dict[int, str]]:
-    """Return both changes, the fields of the entity before and after, and the names of the projects."""
-    history = session.workspace.history
-    first = await history.get(change)
-    last = None if other is None else await history.get(other)
-    before = first.before if last is None else first.after
-    after = (first if last is None else last).after
-    for shown, state in ((first, before), (last or first, after)):
-        if isinstance(state, Purged):
-            raise ChangePurged(shown.seq, state.by, state.at)
-    assert not isinstance(before, Purged)
-    assert not isinstance(after, Purged)
-    old, new = await history.contents(before, after)
-    return first, last, _fields(before, old), _fields(after, new), await project_names(session)
+) -> tuple[Comparison, dict[int, str]]:
+    return await session.workspace.history.compare(session.caller, change, other), await project_names(
+        session
+    )
 
 
-def _fields(entity: Entity | None, content: bytes | None) -> dict[str, str]:
+def _fields(change: Change, entity: Entity | Purged | None, content: bytes | None) -> dict[str, str]:
     """Return the fields that have a value, as text; for a resource, its content instead of the checksum."""
+    if isinstance(entity, Purged):
+        raise ChangePurged(change.seq, entity.by, entity.at)
     if entity is None:
         return {}
     fields = {field.name: field.text(entity) for field in type_of(entity).edited}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from dittybag.cli.change_output import print_changes
 from dittybag.cli.output import hint, limit_option
@@ -13,6 +14,7 @@ from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES, Kind
+from dittybag.domain.queries import ChangeQuery
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession
@@ -54,18 +56,12 @@ def command(
     async def work(session: WorkspaceSession) -> tuple[list[Change], dict[int, str]]:
         workspace = session.workspace
         project_id = None if project is None else (await workspace.projects.find(project)).id
-        found = await workspace.history.page_all(
-            project_id, kind=kind, name=item, actor=actor, since=since, before=before, limit=limit
+        query = ChangeQuery(
+            project=project_id, kind=kind, name=item, actor=actor, since=since, before=before, limit=limit
         )
+        found = await workspace.history.page(session.caller, query)
         if not found and item is not None:
-            known = await workspace.history.page_all(
-                project_id, kind=kind, entity=item, before=before, limit=limit
-            )
-            found = [
-                change
-                for change in known
-                if actor in (None, change.actor) and change.at >= (since or change.at)
-            ]
+            found = await workspace.history.page(session.caller, replace(query, name=None, entity=item))
         return found, await project_names(session)
 
     changes, projects = options.run(work)

@@ -27,6 +27,7 @@ from dittybag.domain.entities import struct_data, to_data
 from dittybag.domain.errors import LibraryPromptNotFound, require
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Argument, Prompt, PromptSummary, problems
+from dittybag.domain.queries import PromptQuery
 from dittybag.services.prompt_service import PromptAddress
 
 if TYPE_CHECKING:
@@ -100,9 +101,14 @@ async def search_prompts(
 ) -> tuple[list[PromptSummary], int]:
     found: list[PromptSummary] = []
     while True:
-        page = await session.workspace.prompts.search(
-            session.caller, query, min(_PAGE, limit - len(found)), len(found), tags
+        wanted = PromptQuery(
+            project=session.caller.project,
+            text=query,
+            any_tag=tuple(tags),
+            limit=min(_PAGE, limit - len(found)),
+            offset=len(found),
         )
+        page = await session.workspace.prompts.page(session.caller, wanted)
         found += page.prompts
         if not page.prompts or len(found) >= min(limit, page.total):
             return found, page.total

@@ -48,5 +48,7 @@ def command(what: str, options: WorkspaceOptions, *, force: bool) -> int:
 
 
 async def _restore(session: WorkspaceSession, seq: int) -> tuple[Change, dict[int, str]]:
-    change = await session.workspace.history.restore_in_any_project(seq, actor=session.caller.actor)
+    history = session.workspace.history
+    change = (await history.compare(session.caller, seq)).first
+    await history.restore(session.caller, seq)
     return change, await project_names(session)

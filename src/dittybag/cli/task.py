@@ -24,6 +24,7 @@ from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain import due_dates
 from dittybag.domain.entities import to_data
+from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import NO_PROJECT, NOTES_LENGTH, Task
 from dittybag.domain.times import iso
 from dittybag.services.task_service import TaskMark
@@ -147,13 +148,16 @@ def list_tasks(
     # In other time zones it is already tomorrow.
     latest = (now.date() + timedelta(1)).isoformat() if overdue else due and due_dates.local_due_day(due)
     found = options.run(
-        lambda session: session.workspace.tasks.filter(
+        lambda session: session.workspace.tasks.page(
             session.caller,
-            project=NO_PROJECT if no_project else project,
-            priority=priority,
-            completed=None if everything else done,
-            due_by=latest,
-            limit=None if overdue else limit + 1,
+            TaskQuery(
+                user=session.caller.user,
+                project=NO_PROJECT if no_project else project,
+                priority=priority,
+                completed=None if everything else done,
+                due_by=latest,
+                limit=None if overdue else limit + 1,
+            ),
         )
     )
     if overdue:

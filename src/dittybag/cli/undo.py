@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import click
-from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag.cli.change_output import change_data
 from dittybag.cli.error_output import ExitStatus, report, wants_json
@@ -14,30 +14,15 @@ from dittybag.cli.output import clip_line, confirm, print_lines, print_result
 from dittybag.cli.param_types import past_time
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.domain.changes import Change, require_content, undo_effects
+from dittybag.domain.changes import undo_effects
 from dittybag.domain.display import format_count
+from dittybag.services.history_service import UndoPlan, UndoSelection
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession
 
 #: At most this many lines of a plan are printed; `--json` has all of them.
-_MAX_LINES = 20
-#: At most this many changes are undone by one command.
-_MAX_CHANGES = 100_000
-
-
-class _Plan(Struct, frozen=True):
-    """The changes to undo, newest first, and later changes to the same entities."""
-
-    changes: list[Change]
-    later: list[Change]
-    projects: dict[int, str]
-
-    def rows(self) -> list[dict[str, Any]]:
-        return [
-            {**change_data(change, self.projects), "effect": effect}
-            for change, effect in undo_effects(self.changes)
-        ]
+_MAX_LINES: Final = 20
 
 
 @click.command("undo", StrictCommand)
@@ -81,62 +66,48 @@ def command(
         raise click.UsageError(f"Give only one of {' and '.join(selectors)}.")
     if actor is not None and since is None:
         raise click.UsageError("--actor requires --since.")
-
-    async def make_plan(session: WorkspaceSession) -> _Plan:
-        history = session.workspace.history
-        project_id = None if project is None else (await session.workspace.projects.find(project)).id
-        if change is not None:
-            found = [await history.get(change)]
-        elif since is not None:
-            found = await history.page_all(project_id, actor=actor, since=since, limit=_MAX_CHANGES)
-        else:
-            found = await _last_changes(session, project_id, last or 1)
-        # Change 1 created the workspace itself.
-        together = await history.batches_of(change for change in found if change.seq > 1)
-        require_content(together)
-        return _Plan(together, await history.later_changes(together), await project_names(session))
-
-    plan = options.run(make_plan)
-    if not plan.changes:
+    number = (last or 1) if since is None and change is None else None
+    wanted = UndoSelection(seq=change, last=number, actor=actor, since=since)
+    selection, plan, projects = options.run(lambda session: _plan(session, wanted, project))
+    # Change 1 created the workspace itself.
+    if not plan.changes or change == 1:
         report("Nothing to undo", code="NOTHING_TO_UNDO")
         return ExitStatus.NOT_FOUND
     if not wants_json():
         _print_plan(plan)
-    if dry_run:
-        return _print_result(plan, undone=False)
-    if plan.later and not force:
+    if plan.later and not (force or dry_run):
         report(
             f"{format_count(len(plan.later), 'later change')} to the same items would be overwritten",
             "use --force to undo anyway; that can be undone too",
             code="LATER_CHANGES",
         )
         return ExitStatus.CONFLICT
-    if not confirm("Undo these changes?", yes=yes):
-        return ExitStatus.REFUSED
-    options.run(
-        lambda session: session.workspace.history.undo_all(
-            plan.changes, actor=session.caller.actor, overwriting=plan.later
-        )
-    )
-    return _print_result(plan, undone=True)
+    if not dry_run:
+        if not confirm("Undo these changes?", yes=yes):
+            return ExitStatus.REFUSED
+        options.run(lambda session: session.workspace.history.undo(session.caller, selection, seen=plan.seen))
+    effects = undo_effects(plan.changes)
+    data = {
+        "undone": not dry_run,
+        "entities": [{**change_data(item, projects), "effect": effect} for item, effect in effects],
+        "overwrites": [change_data(item, projects) for item in plan.later],
+    }
+    done = f"Undid {format_count(plan.total, 'change')}. To redo, run: dittybag undo"
+    print_result(data, *([] if dry_run else [done]))
+    return ExitStatus.OK
 
 
-async def _last_changes(session: WorkspaceSession, project: int | None, count: int) -> list[Change]:
-    """Return the newest change of each of the last `count` batches."""
-    found: dict[int, Change] = {}
-    before: int | None = None
-    while len(found) < count:
-        page = await session.workspace.history.page_all(project, before=before, limit=1000)
-        if not page:
-            break
-        for change in page:
-            if len(found) < count:
-                found.setdefault(change.batch, change)
-        before = page[-1].seq
-    return list(found.values())
+async def _plan(
+    session: WorkspaceSession, selection: UndoSelection, project: str | None
+) -> tuple[UndoSelection, UndoPlan, dict[int, str]]:
+    if project is not None:
+        found = await session.workspace.projects.find(project)
+        selection = selection if selection.seq is not None else replace(selection, project=found.id)
+    plan = await session.workspace.history.plan_undo(session.caller, selection)
+    return selection, plan, await project_names(session)
 
 
-def _print_plan(plan: _Plan) -> None:
+def _print_plan(plan: UndoPlan) -> None:
     lines = [
         f"{effect} {change.kind} {click.style(clip_line(change.label, 60), bold=True)}"
         f"  ({change.verb} by {clip_line(change.actor, 40)}, change {change.seq})"
@@ -146,11 +117,3 @@ def _print_plan(plan: _Plan) -> None:
     for change in plan.later[:_MAX_LINES]:
         overwritten = f"{change.kind} {change.verb} by {clip_line(change.actor, 40)}"
         click.secho(f"overwrites change {change.seq}: {overwritten}", fg="yellow")
-
-
-def _print_result(plan: _Plan, *, undone: bool) -> int:
-    later = [change_data(change, plan.projects) for change in plan.later]
-    done = f"Undid {format_count(len(plan.changes), 'change')}. To redo, run: dittybag undo"
-    data = {"undone": undone, "entities": plan.rows(), "overwrites": later}
-    print_result(data, *([done] if undone else []))
-    return ExitStatus.OK

@@ -23,10 +23,12 @@ from dittybag.domain import prompts
 from dittybag.domain.changes import Change
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.prompts import Argument
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import NO_PROJECT
 from dittybag.domain.times import iso
 from dittybag.protocol.argument_schemas import find_violations
 from dittybag.protocol.types import JsonObject, ToolResult
+from dittybag.services.history_service import UndoSelection
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.search_service import SEARCH_KINDS
 from dittybag.services.workspace import WorkspaceSession
@@ -176,13 +178,14 @@ async def search(session: WorkspaceSession, arguments: SearchEverything) -> Tool
 
 
 async def list_changes(session: WorkspaceSession, arguments: ListChanges) -> ToolResult:
-    filters = given_arguments(arguments, "limit", "id")
-    found = await session.workspace.history.page(
-        session.caller,
-        **filters,
+    query = ChangeQuery(
+        project=session.caller.project,
+        kind=None if arguments.kind is UNSET else arguments.kind,
         entity=None if arguments.id is UNSET else arguments.id,
+        before=None if arguments.before is UNSET else arguments.before,
         limit=arguments.limit,
     )
+    found = await session.workspace.history.page(session.caller, query)
     return json_result({"changes": [_change(change) for change in found]})
 
 
@@ -199,11 +202,12 @@ def _change(change: Change) -> JsonObject:
 
 
 async def undo_change(session: WorkspaceSession, arguments: UndoChange) -> ToolResult:
-    undone = await session.workspace.history.undo(session.caller, arguments.change)
-    return json_result({"undone": [_change(change) for change in undone]})
+    selection = UndoSelection(seq=arguments.change, project=session.caller.project)
+    result = await session.workspace.history.undo(session.caller, selection)
+    return json_result({"undone": [_change(change) for change in result.changes]})
 
 
-def _prompt_problems(id: str = "", arguments: Any = None, **parts: Any) -> Iterable[Problem]:
+def _prompt_problems(arguments: Any = None, **parts: Any) -> Iterable[Problem]:
     if arguments is not None and not find_violations({"arguments": arguments}, _DECLARED_ARGUMENTS_SCHEMA):
         parts["arguments"] = msgspec.convert(arguments, tuple[Argument, ...])
     return prompts.problems(**parts)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -21,6 +21,7 @@ from dittybag.contracts.tool_specs import (
 from dittybag.domain import prompts
 from dittybag.domain.errors import Problem, require
 from dittybag.domain.prompts import Prompt, PromptSummary
+from dittybag.domain.queries import PromptQuery
 from dittybag.domain.times import iso
 from dittybag.protocol.argument_schemas import NoArguments
 from dittybag.protocol.jsonrpc import encode
@@ -36,6 +37,13 @@ Offset = Annotated[int, Meta(ge=0)]
 
 #: Databases do not accept larger offsets, and no store holds that many prompts.
 _MAX_OFFSET: Final = 1 << 62
+
+
+class _Paging(Protocol):
+    """Arguments that select a page."""
+
+    limit: int
+    offset: int
 
 
 class AddPrompt(Struct, kw_only=True):
@@ -78,10 +86,6 @@ class FilterByTags(Struct, kw_only=True):
     offset: Offset = 0
 
 
-def _update_problems(id: str = "", **parts: Any) -> Iterable[Problem]:
-    return prompts.problems(**parts)
-
-
 def json_result(value: JsonObject) -> ToolResult:
     """Return a result in compact JSON."""
     return ToolResult.from_text(encode(value).decode(), structured=value)
@@ -98,15 +102,21 @@ def _summary(prompt: PromptSummary) -> JsonObject:
     }
 
 
-def _page(page: PromptPage, limit: int, offset: int, **between: Any) -> ToolResult:
+async def _find(session: WorkspaceSession, paging: _Paging, text: str = "") -> PromptPage:
+    offset = min(paging.offset, _MAX_OFFSET)
+    query = PromptQuery(project=session.caller.project, text=text, limit=paging.limit, offset=offset)
+    return await session.workspace.prompts.page(session.caller, query)
+
+
+def _page(page: PromptPage, paging: _Paging, **between: Any) -> ToolResult:
     return json_result(
         {
             "prompts": [_summary(prompt) for prompt in page.prompts],
             "total": page.total,
             **between,
-            "limit": limit,
-            "offset": offset,
-            "has_more": offset + len(page.prompts) < page.total,
+            "limit": paging.limit,
+            "offset": paging.offset,
+            "has_more": paging.offset + len(page.prompts) < page.total,
         }
     )
 
@@ -117,9 +127,7 @@ async def add_prompt(session: WorkspaceSession, arguments: AddPrompt) -> ToolRes
 
 
 async def list_prompts(session: WorkspaceSession, arguments: ListPrompts) -> ToolResult:
-    limit, offset = arguments.limit, arguments.offset
-    page = await session.workspace.prompts.recent(session.caller, limit, min(offset, _MAX_OFFSET))
-    return _page(page, limit, offset)
+    return _page(await _find(session, arguments), arguments)
 
 
 async def get_prompt(session: WorkspaceSession, arguments: GetPrompt) -> ToolResult:
@@ -152,9 +160,7 @@ async def delete_prompt(session: WorkspaceSession, arguments: DeletePromptById) 
 
 
 async def search_prompts(session: WorkspaceSession, arguments: SearchPrompts) -> ToolResult:
-    query, limit, offset = arguments.query, arguments.limit, arguments.offset
-    page = await session.workspace.prompts.search(session.caller, query, limit, min(offset, _MAX_OFFSET))
-    return _page(page, limit, offset, query=query)
+    return _page(await _find(session, arguments, arguments.query), arguments, query=arguments.query)
 
 
 def _filter_problems(tags: Sequence[str] = (), **others: Any) -> list[Problem]:
@@ -162,12 +168,12 @@ def _filter_problems(tags: Sequence[str] = (), **others: Any) -> list[Problem]:
 
 
 async def filter_by_tags(session: WorkspaceSession, arguments: FilterByTags) -> ToolResult:
-    tags, limit, offset = arguments.tags, arguments.limit, arguments.offset
-    require(_filter_problems(tags))
+    require(_filter_problems(arguments.tags))
+    offset = min(arguments.offset, _MAX_OFFSET)
     page, matched = await session.workspace.prompts.by_tags(
-        session.caller, tags, limit, min(offset, _MAX_OFFSET)
+        session.caller, arguments.tags, arguments.limit, offset
     )
-    return _page(page, limit, offset, matched_tags=matched)
+    return _page(page, arguments, matched_tags=matched)
 
 
 async def list_tags(session: WorkspaceSession, arguments: NoArguments) -> ToolResult:
@@ -221,7 +227,7 @@ UPDATE_PROMPT: Final = _tool(
     arguments=UpdatePromptById,
     run=update_prompt,
     output=object_schema(id="string", title="string", updated_at="string"),
-    check=_update_problems,
+    check=prompts.problems,
     effect=REPLACES,
 )
 DELETE_PROMPT: Final = _tool(

@@ -23,6 +23,7 @@ from dittybag.contracts.tool_specs import (
 )
 from dittybag.domain import tasks
 from dittybag.domain.errors import Invalid, Problem, require
+from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import ENERGIES, NO_PROJECT, Task
 from dittybag.domain.times import iso
 from dittybag.protocol.jsonrpc import encode
@@ -188,18 +189,16 @@ async def task_create(session: WorkspaceSession, arguments: TaskCreate) -> ToolR
 
 
 async def task_list(session: WorkspaceSession, arguments: TaskList) -> ToolResult:
-    filters: dict[str, Any] = {"project": None, "priority": None} | given_arguments(
-        arguments, "show_completed", "limit", "offset"
-    )
-    # Models pass an empty string for a filter that they do not use.
-    filters["project"] = filters["project"] or None
-    found = await session.workspace.tasks.page(
-        session.caller,
-        **filters,
-        completed=arguments.show_completed,
+    query = TaskQuery(
+        user=session.caller.user,
+        # Models pass an empty string for a filter that they do not use.
+        project=arguments.project or None,
+        priority=None if arguments.priority is UNSET else arguments.priority,
+        completed=None if arguments.show_completed else False,
         limit=arguments.limit,
         offset=min(arguments.offset, _MAX_OFFSET),
     )
+    found = await session.workspace.tasks.page(session.caller, query)
     return _list_result(
         found,
         lambda shown: (
@@ -304,10 +303,6 @@ _TASKS: Final = object_schema(tasks=array_schema({"type": "object"}))
 _COUNTS: Final[JsonObject] = {"type": "object", "additionalProperties": {"type": "integer"}}
 
 
-def _update_problems(task_id: int = 0, **fields: Any) -> Iterable[Problem]:
-    return tasks.problems(**fields)
-
-
 def _list_problems(priority: int | None = None, **others: Any) -> Iterable[Problem]:
     return tasks.problems(priority=priority)
 
@@ -348,7 +343,7 @@ TASK_UPDATE: Final = _tool(
     arguments=TaskUpdate,
     run=task_update,
     output=_TASK,
-    check=_update_problems,
+    check=tasks.problems,
     effect=REPLACES,
 )
 TASK_COMPLETE: Final = _tool(

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from dittybag.domain.entities import Entity, Kind, label_of
+from dittybag.domain.entities import Entity, Kind, label_of, type_of
 from dittybag.domain.errors import ChangePurged
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
@@ -100,6 +101,18 @@ def undo_effects(changes: Iterable[Change]) -> list[tuple[Change, UndoEffect]]:
     """Return what undoing these changes, newest first, does to each entity, with its oldest change."""
     oldest = {(change.kind, change.entity): change for change in changes}
     return [(change, change.undo_effect) for change in oldest.values()]
+
+
+def outline(change: Change) -> Change:
+    """Return a change without the long texts of its states."""
+    return replace(change, before=_without_texts(change.before), after=_without_texts(change.after))
+
+
+def _without_texts(state: Entity | Purged | None) -> Entity | Purged | None:
+    if state is None or isinstance(state, Purged):
+        return state
+    texts = [field.name for field in type_of(state).edited if field.format in ("text", "json")]
+    return replace(state, **{name: value[:0] for name in texts if (value := getattr(state, name))})
 
 
 def purged_state(state: Entity, *, by: str, at: int) -> Purged:

@@ -5,13 +5,15 @@ Storage, export files, JSON output, diffs, forms, undo and import are derived fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 
 from dittybag.domain import prompts, resources, tasks
+from dittybag.domain.errors import Conflict, NameTaken, TitleTaken, UriTaken
 from dittybag.domain.projects import NAME_LENGTH as PROJECT_NAME_LENGTH
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
@@ -36,6 +38,8 @@ class Field(Struct, frozen=True):
     format: FieldFormat = "line"
     #: In characters; `None` if the text is limited in another way, or not a text.
     max_length: int | None = None
+    #: Whether it may be missing. An empty text is stored as `None`.
+    optional: bool = False
 
     def text(self, entity: Entity | None) -> str:
         """Return the value of the field as text; empty if there is none. For a content, its SHA-256."""
@@ -61,8 +65,9 @@ class EntityType(Struct, frozen=True, kw_only=True):
     edited: tuple[Field, ...]
     #: Fields whose values follow from edited fields.
     derived: tuple[str, ...] = ()
-    #: Fields whose values are unique within the project. For projects, within the workspace.
-    unique: tuple[str, ...] = ()
+    #: Fields whose values are unique within the project or, for projects, within the workspace. Each has the
+    #: error for a value that is taken and the name of the project.
+    unique: Mapping[str, Callable[[str, Any], Conflict]] = {}
     #: Fields that are not shown: they locate the entity.
     hidden: frozenset[str] = frozenset()
 
@@ -81,6 +86,14 @@ class EntityType(Struct, frozen=True, kw_only=True):
             name: getattr(entity, name) for name in (*(field.name for field in self.edited), *self.derived)
         }
 
+    def normalise(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return valid fields as they are stored."""
+        optional = {field.name for field in self.edited if field.optional}
+        stored = {name: value or None if name in optional else value for name, value in fields.items()}
+        if "tags" in fields:
+            stored["tags"] = prompts.normalise_tags(fields["tags"])
+        return stored
+
     def changed_fields(self, before: Entity | None, after: Entity | None) -> list[Field]:
         """Return the edited fields that differ between two states; all that have a value if one is `None`."""
         return [field for field in self.edited if field.text(before) != field.text(after)]
@@ -92,7 +105,7 @@ _PROJECT: Final = EntityType(
     table="projects",
     key="id",
     edited=(Field("name", "Name", max_length=PROJECT_NAME_LENGTH),),
-    unique=("name",),
+    unique={"name": partial(NameTaken, "project")},
 )
 _PROMPT: Final = EntityType(
     kind="prompt",
@@ -102,12 +115,12 @@ _PROMPT: Final = EntityType(
     edited=(
         Field("title", "Title", max_length=prompts.TITLE_LENGTH),
         Field("name", "Name"),
-        Field("description", "Description", "text", prompts.DESCRIPTION_LENGTH),
+        Field("description", "Description", "text", prompts.DESCRIPTION_LENGTH, optional=True),
         Field("tags", "Tags", "list"),
         Field("content", "Content", "text"),
         Field("arguments", "Arguments", "json"),
     ),
-    unique=("name", "title"),
+    unique={"name": partial(NameTaken, "prompt"), "title": TitleTaken},
     hidden=frozenset(("number", "project")),
 )
 _RESOURCE: Final = EntityType(
@@ -117,14 +130,14 @@ _RESOURCE: Final = EntityType(
     key="number",
     edited=(
         Field("name", "Name"),
-        Field("title", "Title", max_length=prompts.TITLE_LENGTH),
+        Field("title", "Title", max_length=prompts.TITLE_LENGTH, optional=True),
         Field("uri", "URI", max_length=resources.URI_LENGTH),
         Field("mime_type", "Type"),
-        Field("description", "Description", "text", prompts.DESCRIPTION_LENGTH),
+        Field("description", "Description", "text", prompts.DESCRIPTION_LENGTH, optional=True),
         Field("sha256", "Content", "content"),
     ),
     derived=("size",),
-    unique=("name", "uri"),
+    unique={"name": partial(NameTaken, "resource"), "uri": UriTaken},
     hidden=frozenset(("number", "project")),
 )
 _TASK: Final = EntityType(
@@ -134,13 +147,13 @@ _TASK: Final = EntityType(
     key="id",
     edited=(
         Field("title", "Title", max_length=tasks.TITLE_LENGTH),
-        Field("project", "Project", max_length=tasks.PROJECT_LENGTH),
+        Field("project", "Project", max_length=tasks.PROJECT_LENGTH, optional=True),
         Field("priority", "Priority", "number"),
         Field("energy", "Energy"),
         Field("time_estimate", "Time estimate", max_length=tasks.TIME_ESTIMATE_LENGTH),
-        Field("due_date", "Due"),
+        Field("due_date", "Due", optional=True),
         Field("completed_at", "Done", "time"),
-        Field("notes", "Notes", "text", tasks.NOTES_LENGTH),
+        Field("notes", "Notes", "text", tasks.NOTES_LENGTH, optional=True),
     ),
     hidden=frozenset(("user",)),
 )

@@ -25,6 +25,7 @@ DittybagError
 │   ├── SeveralConflicts     conflicts
 │   ├── Outdated             kind, name: someone else changed it first
 │   ├── ChangedMeanwhile     a change to undo was followed by another
+│   ├── TooManyChanges       count, maximum: more than can be undone together
 │   ├── AmbiguousReference   reference, candidates
 │   ├── CurrentVersion       seq: only older versions can be purged
 │   ├── KeyReused            key: it was used for another request
@@ -62,8 +63,8 @@ DittybagError
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import ClassVar, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
@@ -109,6 +110,20 @@ def require(problems: Iterable[Problem]) -> None:
     """Raise `Invalid` if there are any problems."""
     if found := tuple(problems):
         raise Invalid(found)
+
+
+#: Returns the problem with a value, or all problems; `None` or nothing if it is valid.
+Check = Callable[[Any], str | Iterable[Problem] | None]
+
+
+def field_problems(checks: Mapping[str, Check], fields: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield all problems with the given fields, in the order of the checks. `None` is valid."""
+    for name, check in checks.items():
+        found = None if (value := fields.get(name)) is None else check(value)
+        if isinstance(found, str):
+            yield Problem(name, found)
+        elif found is not None:
+            yield from found
 
 
 class NotFound(DittybagError):
@@ -340,6 +355,20 @@ class ChangedMeanwhile(Conflict):
 
     def __init__(self) -> None:
         super().__init__("Some of it was changed again in the meantime; review it and try again")
+
+
+class TooManyChanges(Conflict):
+    """There are more changes to undo than can be undone together."""
+
+    code = "TOO_MANY_CHANGES"
+
+    def __init__(self, count: int, maximum: int) -> None:
+        self.count = count
+        self.maximum = maximum
+        super().__init__(
+            f"{count:,} changes would be undone, but at most {maximum:,} can be undone together;"
+            " select those since a later time, of one actor or of one project, or restore a backup"
+        )
 
 
 class AmbiguousReference(Conflict):

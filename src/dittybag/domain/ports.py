@@ -6,7 +6,7 @@ All methods are asynchronous. A backend that never waits completes its coroutine
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -16,14 +16,8 @@ from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.idempotency import StoredResult
 from dittybag.domain.libraries import LibraryPrompt, LibraryReport
 from dittybag.domain.projects import Project, ProjectSize
-from dittybag.domain.prompts import (
-    Prompt,
-    PromptEntry,
-    PromptListing,
-    PromptOrder,
-    PromptSummary,
-    TagCount,
-)
+from dittybag.domain.prompts import Prompt, PromptListing, PromptSummary, TagCount
+from dittybag.domain.queries import ChangeQuery, PromptQuery, ResourceQuery, TaskQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
 
@@ -76,16 +70,8 @@ class PromptRepository(Protocol):
         """Return prompts in creation order, starting after number `after`."""
         ...
 
-    async def count(self, project: int) -> int: ...
-
-    async def recent(self, project: int, limit: int, offset: int) -> list[PromptSummary]:
-        """Return prompts, most recently updated first."""
-        ...
-
-    async def by_tags(
-        self, project: int, tags: Sequence[str], limit: int, offset: int
-    ) -> tuple[int, list[PromptSummary]]:
-        """Count the prompts with any of the tags; return a page of them, most recently updated first."""
+    async def page(self, query: PromptQuery) -> tuple[int, list[PromptSummary]]:
+        """Count the matching prompts; return a page of them."""
         ...
 
     async def existing_tags(self, project: int, tags: Sequence[str]) -> list[str]:
@@ -100,37 +86,7 @@ class PromptRepository(Protocol):
         """Return the ids of all prompts with a tag."""
         ...
 
-    async def search(
-        self, project: int, query: str, limit: int, offset: int, tags: Sequence[str] = ()
-    ) -> tuple[int, list[PromptSummary]]:
-        """Count the prompts with `query` in title or content; return a page, most recently updated first.
-
-        With `tags`, only prompts with any of them.
-        """
-        ...
-
-    async def filter(
-        self,
-        project: int,
-        *,
-        query: str,
-        tags: Sequence[str],
-        order: PromptOrder,
-        limit: int,
-        offset: int,
-        max_matches: int,
-    ) -> tuple[int, list[PromptEntry]]:
-        """Count the prompts with all of the tags and `query` in title or content; return a page of them.
-
-        With tags or a query, only the first `max_matches` matches are counted and returned.
-        """
-        ...
-
     async def in_project(self, project: int) -> list[Prompt]: ...
-
-
-#: Most recently updated first; by name; largest first; by MIME type, then by name.
-ResourceOrder = Literal["updated", "name", "size", "type"]
 
 
 class ResourceRepository(Protocol):
@@ -139,94 +95,35 @@ class ResourceRepository(Protocol):
     async def by_uri(self, project: int, uri: str) -> Resource | None: ...
 
     async def listing(
-        self, project: int, after: int, limit: int, *, templates: bool | None
+        self, project: int, *, after: int = 0, limit: int | None = None, templates: bool | None = None
     ) -> list[Resource]:
         """Return resources, templates or (`None`) both in creation order, starting after number `after`."""
         ...
-
-    async def templates(self, project: int) -> list[Resource]: ...
 
     async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
         """Return URIs of resources, not of templates, that start with `prefix`, ignoring case."""
         ...
 
-    async def search(
-        self, project: int, query: str, limit: int, offset: int
-    ) -> tuple[int, list[tuple[Resource, str]]]:
-        """Count the resources with `query` in name, title or text; return a page of them with snippets."""
+    async def page(self, query: ResourceQuery) -> tuple[int, list[Resource]]:
+        """Count the resources with the text in name, title or URI; return a page of them."""
         ...
 
-    async def filter(
-        self,
-        project: int,
-        *,
-        text: str,
-        mime_type: str | None,
-        order: ResourceOrder,
-        limit: int,
-        offset: int,
-    ) -> tuple[int, list[Resource]]:
-        """Count the resources of a type, or of any, with `text` in name, title or URI; return a page."""
+    async def search(self, query: ResourceQuery) -> tuple[int, list[tuple[Resource, str]]]:
+        """Count the resources with the text in name, title or content; return a page with snippets."""
         ...
 
     async def types(self, project: int, limit: int) -> list[tuple[str, int]]:
         """Return MIME types and the number of resources of each, most used first, then by name."""
         ...
 
-    async def in_project(self, project: int) -> list[Resource]: ...
-
 
 class TaskRepository(Protocol):
     async def get(self, user: str, id: int) -> Task | None: ...
 
-    async def page(
-        self,
-        user: str,
-        *,
-        project: str | None,
-        priority: int | None,
-        completed: bool,
-        limit: int,
-        offset: int,
-    ) -> list[Task]:
-        """Return tasks by descending priority, then in creation order.
+    async def page(self, query: TaskQuery) -> list[Task]: ...
 
-        `completed`: include completed tasks.
-        """
-        ...
-
-    async def filter(
-        self,
-        user: str,
-        *,
-        project: str | None,
-        priority: int | None,
-        completed: bool | None,
-        due_by: str | None,
-        limit: int | None,
-    ) -> list[Task]:
-        """Return the matching tasks, or the first `limit` of them, in the order of `page`.
-
-        `completed`: only completed tasks, only open tasks, or both if `None`. `due_by`: only tasks that are
-        due on or before this day.
-        """
-        ...
-
-    async def search(
-        self,
-        user: str,
-        query: str,
-        *,
-        title: bool,
-        notes: bool,
-        limit: int | None,
-        max_bytes: int | None = None,
-    ) -> tuple[int, list[Task]]:
-        """Count the tasks that contain every word; return the first of them in the order of `page`.
-
-        Open and completed tasks match, and case and accents do not matter. `max_bytes`: the maximum size of
-        the texts of the returned tasks.
-        """
+    async def search(self, query: TaskQuery) -> tuple[int, list[Task]]:
+        """Count the matching tasks; return a page of them."""
         ...
 
     async def groups(self, user: str) -> list[TaskGroup]: ...
@@ -271,31 +168,7 @@ class ChangeRepository(Protocol):
         """Count the changes of a batch, including those that are hidden from the viewer."""
         ...
 
-    async def page(
-        self,
-        project: int | None,
-        *,
-        kind: Kind | None,
-        entity: str | None,
-        before: int | None,
-        limit: int,
-        name: str | None = None,
-        actor: str | None = None,
-        since: int | None = None,
-        user: str | None = None,
-    ) -> list[Change]:
-        """Return changes with a smaller `seq` than `before`, newest first.
-
-        `project`: changes of this project and of tasks; `None` for all projects. `name`: only changes of
-        entities that ever had this name, title or URI. `since`: a time. With `entity`, neither of these nor
-        `actor` has an effect. `user`: of the changes of tasks, only those of this user; it always has an
-        effect.
-        """
-        ...
-
-    async def since(self, seq: int, limit: int, *, kind: Kind | None = None) -> list[Change]:
-        """Return changes of all projects with a greater `seq`, oldest first."""
-        ...
+    async def page(self, query: ChangeQuery) -> list[Change]: ...
 
     async def latest(self, kind: Kind, entity: str) -> Change | None: ...
 
@@ -303,25 +176,8 @@ class ChangeRepository(Protocol):
         """Return the `seq` of the newest change."""
         ...
 
-    async def find_seqs(
-        self,
-        project: int | None,
-        *,
-        after: int,
-        before: int,
-        limit: int,
-        oldest_first: bool = False,
-        kind: Kind | None = None,
-        actor: str | None = None,
-        text: str | None = None,
-        user: str | None = None,
-    ) -> list[tuple[int, int]]:
-        """Return the `seq` and the size in bytes of matching changes between `after` and `before`, exclusive.
-
-        `project`: changes of this project and of tasks; `None` for all projects. `text`: only changes of
-        entities with this text in their name, title or URI, ignoring case. `user`: of the changes of tasks,
-        only those of this user.
-        """
+    async def find_seqs(self, query: ChangeQuery) -> list[tuple[int, int]]:
+        """Return the `seq` and the size in bytes of the matching changes."""
         ...
 
     async def by_seqs(self, seqs: Sequence[int]) -> list[Change]:
@@ -332,14 +188,12 @@ class ChangeRepository(Protocol):
         """Return the first `seq` of the last `count` changes before `before` that fit into `size` bytes."""
         ...
 
-    async def actors(self, project: int | None, *, after: int, limit: int, user: str | None) -> list[str]:
-        """Return the actors of changes after `after`, in alphabetical order."""
+    async def actors(self, query: ChangeQuery) -> list[str]:
+        """Return the actors of the matching changes in alphabetical order, at most `query.limit` of them."""
         ...
 
-    async def count_per_day(
-        self, project: int, *, after: int, before: int, user: str | None
-    ) -> list[tuple[int, str, int]]:
-        """Count changes between `after` and `before`, exclusive, by day since 1970 and actor."""
+    async def count_per_day(self, query: ChangeQuery) -> list[tuple[int, str, int]]:
+        """Count the matching changes by day since 1970 and actor."""
         ...
 
     async def addresses(self, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
@@ -353,6 +207,15 @@ class PurgedStates(Struct, frozen=True):
     seq: int
     before: Purged | None
     after: Purged | None
+
+
+class Write(Struct, frozen=True):
+    """One write to an entity: to create (no `before`), update or delete (no `after`) it."""
+
+    action: Action
+    #: The state that the caller has read. The write fails if the stored version is another one.
+    before: Entity | None
+    after: Entity | None
 
 
 class StoredSession(Struct, frozen=True):
@@ -553,6 +416,14 @@ class Transaction(Protocol):
         """Create, update or delete one entity and log the change. Returns the stored entity.
 
         Raises `Outdated` if the stored entity differs from `before`.
+        """
+        ...
+
+    async def write_all(self, writes: Sequence[Write]) -> list[Entity | None]:
+        """Make several writes in this order. Returns the stored entities.
+
+        None of them needs the result of another one, so a store may send all to the database at once. Raises
+        `Outdated` if a stored entity differs from its `before`.
         """
         ...
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from dittybag.domain.errors import Problem, clip
+from dittybag.domain.errors import Check, Problem, clip, field_problems
 from dittybag.domain.names import name_problem
 from dittybag.domain.text import body_problem, line_problem, one_line
 
@@ -66,25 +67,14 @@ class PromptListing(Struct, frozen=True):
     arguments: tuple[Argument, ...]
 
 
-class PromptSummary(Struct, frozen=True):
-    """The fields of a prompt for lists in tools and the command line."""
-
-    id: str
-    name: str
-    title: str
-    snippet: str
-    tags: tuple[str, ...]
-    created_at: int
-    updated_at: int
-
-
-class PromptEntry(Struct, frozen=True, kw_only=True):
-    """The fields of a prompt for the filterable list of the web UI."""
+class PromptSummary(Struct, frozen=True, kw_only=True):
+    """The fields of a prompt for lists."""
 
     id: str
     name: str
     title: str
     description: str | None
+    #: The text around a match, or the start of the content.
     snippet: str
     tags: tuple[str, ...]
     argument_count: int
@@ -115,31 +105,6 @@ def display_title(title: str, name: str) -> str:
 def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Return tags as they are stored: in lower case, without duplicates, in the given order."""
     return tuple(dict.fromkeys(tag.lower() for tag in tags))
-
-
-def problems(
-    *,
-    name: str | None = None,
-    title: str | None = None,
-    content: str | None = None,
-    description: str | None = None,
-    tags: Sequence[str] | None = None,
-    arguments: Sequence[Argument] | None = None,
-) -> Iterator[Problem]:
-    """Yield all problems with the given fields."""
-    if name is not None and (problem := name_problem("Prompt", name)):
-        yield Problem("name", problem)
-    if title is not None and (problem := title_problem(title)):
-        yield Problem("title", problem)
-    if content is not None and (problem := _content_problem(content)):
-        yield Problem("content", problem)
-    if description is not None and (problem := description_problem(description)):
-        yield Problem("description", problem)
-    if tags is not None:
-        yield from _tag_problems(tags)
-    if arguments is not None:
-        for problem in _argument_problems(arguments):
-            yield Problem("arguments", problem)
 
 
 def title_problem(title: str) -> str | None:
@@ -188,7 +153,12 @@ def _tag_problems(tags: Sequence[str]) -> Iterator[Problem]:
             )
 
 
-def _argument_problems(arguments: Sequence[Argument]) -> Iterator[str]:
+def _argument_problems(arguments: Sequence[Argument]) -> Iterator[Problem]:
+    for message in _argument_messages(arguments):
+        yield Problem("arguments", message)
+
+
+def _argument_messages(arguments: Sequence[Argument]) -> Iterator[str]:
     if len(arguments) > MAX_ARGUMENTS:
         yield f"At most {MAX_ARGUMENTS} arguments are allowed, not {len(arguments)}"
         return
@@ -205,3 +175,18 @@ def _argument_problems(arguments: Sequence[Argument]) -> Iterator[str]:
             yield f"Argument '{shown}' must have at most {MAX_CHOICES} choices"
         elif any(not 1 <= len(c) <= TITLE_LENGTH or line_problem("", c) for c in argument.choices):
             yield f"Argument '{shown}' has a choice that is not a single line of 1-{TITLE_LENGTH} characters"
+
+
+def problems(**fields: Any) -> Iterator[Problem]:
+    """Yield all problems with the given fields."""
+    return field_problems(_CHECKS, fields)
+
+
+_CHECKS: Final[Mapping[str, Check]] = {
+    "name": partial(name_problem, "Prompt"),
+    "title": title_problem,
+    "content": _content_problem,
+    "description": description_problem,
+    "tags": _tag_problems,
+    "arguments": _argument_problems,
+}

@@ -6,11 +6,12 @@ import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Iterator
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from msgspec import Struct
 
-from dittybag.domain.errors import Problem, clip
+from dittybag.domain.errors import Check, Problem, clip, field_problems
 from dittybag.domain.names import name_problem
 from dittybag.domain.prompts import description_problem, size_problem, title_problem
 from dittybag.domain.text import body_problem, line_problem
@@ -67,31 +68,22 @@ def is_text(mime_type: str) -> bool:
     return _TEXT_TYPE.fullmatch(mime_type.partition(";")[0].strip().lower()) is not None
 
 
-def problems(
-    *,
-    name: str | None = None,
-    uri: str | None = None,
-    content: str | None = None,
-    mime_type: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-) -> Iterator[Problem]:
-    """Yield all problems with the given fields. The MIME type decides how content is checked."""
-    if name is not None and (problem := name_problem("Resource", name)):
-        yield Problem("name", problem)
-    if uri is not None and (problem := _uri_problem(uri)):
-        yield Problem("uri", problem)
-    is_valid_type = mime_type is None or _MIME_TYPE.fullmatch(mime_type) is not None
-    if content is not None and is_valid_type and (problem := _content_problem(content, mime_type)):
-        yield Problem("content", problem)
-    if mime_type is not None and not is_valid_type:
-        yield Problem(
-            "mime_type", f"MIME type '{clip(mime_type, 60)}' is not valid: it must look like text/plain"
-        )
-    if description is not None and (problem := description_problem(description)):
-        yield Problem("description", problem)
-    if title is not None and (problem := title_problem(title) or line_problem("Title", title)):
-        yield Problem("title", problem)
+def problems(**fields: Any) -> Iterator[Problem]:
+    """Yield all problems with the given fields. A valid MIME type decides how content is checked."""
+    mime_type = fields.get("mime_type")
+    if mime_type is not None and _mime_type_problem(mime_type):
+        fields["content"] = None
+    return field_problems(_CHECKS | {"content": partial(_content_problem, mime_type=mime_type)}, fields)
+
+
+def _mime_type_problem(mime_type: str) -> str | None:
+    if _MIME_TYPE.fullmatch(mime_type):
+        return None
+    return f"MIME type '{clip(mime_type, 60)}' is not valid: it must look like text/plain"
+
+
+def _title_problem(title: str) -> str | None:
+    return title_problem(title) or line_problem("Title", title)
 
 
 def _uri_problem(uri: str) -> str | None:
@@ -128,6 +120,16 @@ def _content_problem(content: str, mime_type: str | None) -> str | None:
         return size_problem(len(decode_base64(content)), CONTENT_BYTES)
     except ValueError:
         return f"Content must be valid base64, because {mime_type} is a binary type"
+
+
+_CHECKS: Final[dict[str, Check]] = {
+    "name": partial(name_problem, "Resource"),
+    "uri": _uri_problem,
+    "content": partial(_content_problem, mime_type=None),
+    "mime_type": _mime_type_problem,
+    "description": description_problem,
+    "title": _title_problem,
+}
 
 
 def decode_base64(content: str) -> bytes:

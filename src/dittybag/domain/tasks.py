@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from dittybag.domain.errors import Problem
+from dittybag.domain.errors import Check, Problem, field_problems
 from dittybag.domain.text import body_problem, line_problem
 
 TITLE_LENGTH: Final = 500
@@ -122,36 +122,13 @@ class TaskColumn(Struct, frozen=True):
     tasks: list[TaskListing]
 
 
-def problems(
-    *,
-    title: str | None = None,
-    project: str | None = None,
-    priority: int | None = None,
-    energy: str | None = None,
-    time_estimate: str | None = None,
-    notes: str | None = None,
-    due_date: str | None = None,
-) -> Iterator[Problem]:
-    """Yield all problems with the given fields."""
-    if title is not None and (problem := _line_problem(title, "Title", 1, TITLE_LENGTH)):
-        yield Problem("title", problem)
-    if project is not None and (problem := _line_problem(project, "Project", 0, PROJECT_LENGTH)):
-        yield Problem("project", problem)
-    if priority is not None and not PRIORITIES[0] <= priority <= PRIORITIES[1]:
-        yield Problem("priority", f"Priority must be between {PRIORITIES[0]} and {PRIORITIES[1]}")
-    if energy is not None and energy not in ENERGIES:
-        yield Problem("energy", f"Energy must be one of {', '.join(ENERGIES)}")
-    if time_estimate is not None and (
-        problem := _line_problem(time_estimate, "time_estimate", 1, TIME_ESTIMATE_LENGTH)
-    ):
-        yield Problem("time_estimate", problem)
-    if notes is not None and (problem := _notes_problem(notes)):
-        yield Problem("notes", problem)
-    if due_date and not _is_date(due_date):
-        yield Problem(
-            "due_date",
-            "due_date must be an ISO 8601 date or date-time, as in 2026-03-01 or 2026-03-01T17:00:00Z",
-        )
+def problems(**fields: Any) -> Iterator[Problem]:
+    """Yield all problems with the given fields. An empty due date is valid."""
+    return field_problems(_CHECKS, fields)
+
+
+def _line(label: str, min_length: int, max_length: int) -> Check:
+    return lambda text: _line_problem(text, label, min_length, max_length)
 
 
 def _line_problem(text: str, label: str, min_length: int, max_length: int) -> str | None:
@@ -166,6 +143,32 @@ def _notes_problem(notes: str) -> str | None:
     if len(notes) > NOTES_LENGTH:
         return f"Notes must be at most {NOTES_LENGTH} characters"
     return body_problem("Notes", notes)
+
+
+def _priority_problem(priority: int) -> str | None:
+    low, high = PRIORITIES
+    return None if low <= priority <= high else f"Priority must be between {low} and {high}"
+
+
+def _energy_problem(energy: str) -> str | None:
+    return None if energy in ENERGIES else f"Energy must be one of {', '.join(ENERGIES)}"
+
+
+def _due_date_problem(due_date: str) -> str | None:
+    if not due_date or _is_date(due_date):
+        return None
+    return "due_date must be an ISO 8601 date or date-time, as in 2026-03-01 or 2026-03-01T17:00:00Z"
+
+
+_CHECKS: Final[Mapping[str, Check]] = {
+    "title": _line("Title", 1, TITLE_LENGTH),
+    "project": _line("Project", 0, PROJECT_LENGTH),
+    "priority": _priority_problem,
+    "energy": _energy_problem,
+    "time_estimate": _line("time_estimate", 1, TIME_ESTIMATE_LENGTH),
+    "notes": _notes_problem,
+    "due_date": _due_date_problem,
+}
 
 
 def _is_date(text: str) -> bool:

@@ -1,9 +1,14 @@
-"""The caller of a use case: on whose behalf it runs, in which project, with which permissions."""
+"""The caller of a use case: on whose behalf it runs, in which project, with which permissions.
+
+A use case is a function of a transaction: `use_case(transaction, caller, ...)`. It becomes a method of a
+service by `reading` or `writing`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 
@@ -16,6 +21,8 @@ from dittybag.domain.text import query_problem
 from dittybag.services.idempotency_service import IdempotentCall, run_once
 
 T = TypeVar("T")
+P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 
 
 class Caller(Struct, frozen=True):
@@ -39,6 +46,9 @@ class Caller(Struct, frozen=True):
         return None if self.principal is None else self.user
 
 
+C = TypeVar("C", bound=Caller | None)
+
+
 class ScopedStore:
     """A store that is accessed on behalf of a caller.
 
@@ -47,30 +57,102 @@ class ScopedStore:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        #: For use cases of the owner of the machine.
+        self.unscoped = store
 
     def read(
-        self, caller: Caller | None, work: Work[T], *, slow: bool = False, single: bool = False
+        self,
+        caller: C,
+        use_case: Callable[[Transaction, C, *Ts], Awaitable[T]],
+        *args: *Ts,
+        slow: bool = False,
+        single: bool = False,
     ) -> Awaitable[T]:
-        viewer = None if caller is None else caller.viewer
-        return self._store.read(work, slow=slow, single=single, viewer=viewer)
+        """Run a use case in a read transaction. `slow`, `single`: see `Store.read`."""
+        return self.unscoped.read(
+            lambda transaction: use_case(transaction, caller, *args),
+            slow=slow,
+            single=single,
+            viewer=None if caller is None else caller.viewer,
+        )
 
-    def write(self, caller: Caller, work: Work[T]) -> Awaitable[T]:
-        """Run `work` in a write transaction.
+    async def write(
+        self, caller: Caller, use_case: Callable[[Transaction, Caller, *Ts], Awaitable[T]], *args: *Ts
+    ) -> T:
+        """Run a use case in a write transaction.
 
         Raises `DuplicateCall` or `KeyReused` if the caller's idempotency key was used before.
         """
         if caller.when_queued is not None:
             caller.when_queued()
-        if caller.call is not None:
-            return self._write_once(caller, caller.call, work)
-        return self._store.write(work, actor=caller.actor, viewer=caller.viewer)
-
-    async def _write_once(self, caller: Caller, call: IdempotentCall, work: Work[T]) -> T:
+        call = caller.call
+        work: Work[T] = lambda transaction: use_case(transaction, caller, *args)  # noqa: E731
+        if call is None:
+            return await self.unscoped.write(work, actor=caller.actor, viewer=caller.viewer)
         work = work if call.is_done else run_once(call, work)
-        result = await self._store.write(work, actor=caller.actor, viewer=caller.viewer)
+        result = await self.unscoped.write(work, actor=caller.actor, viewer=caller.viewer)
         call.is_done = True
         return result
+
+
+# Methods of services. A service has its store as `_store`.
+
+
+def reading(
+    use_case: Callable[Concatenate[Transaction, Caller, P], Awaitable[T]], *, slow: bool = False
+) -> Callable[Concatenate[Any, Caller, P], Coroutine[Any, Any, T]]:
+    """Return a method that runs a use case in a read transaction. `slow`: see `Store.read`."""
+
+    @wraps(use_case)
+    async def method(self: Any, caller: Caller, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        store: ScopedStore = self._store
+        return await store.read(
+            caller, lambda transaction, caller: use_case(transaction, caller, *args, **kwargs), slow=slow
+        )
+
+    return method
+
+
+def writing(
+    use_case: Callable[Concatenate[Transaction, Caller, P], Awaitable[T]],
+) -> Callable[Concatenate[Any, Caller, P], Coroutine[Any, Any, T]]:
+    """Return a method that runs a use case in a write transaction."""
+
+    @wraps(use_case)
+    async def method(self: Any, caller: Caller, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        store: ScopedStore = self._store
+        return await store.write(
+            caller, lambda transaction, caller: use_case(transaction, caller, *args, **kwargs)
+        )
+
+    return method
+
+
+def owner_reading(
+    use_case: Callable[Concatenate[Transaction, P], Awaitable[T]], *, slow: bool = False
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Like `reading`, but for the owner of the machine."""
+
+    @wraps(use_case)
+    async def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        store: Store = self._store.unscoped
+        return await store.read(lambda transaction: use_case(transaction, *args, **kwargs), slow=slow)
+
+    return method
+
+
+def owner_writing(
+    use_case: Callable[Concatenate[Transaction, P], Awaitable[T]],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Like `writing`, but for the owner of the machine. The use case has a keyword argument `actor`."""
+
+    @wraps(use_case)
+    async def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        store: Store = self._store.unscoped
+        actor = str(kwargs["actor"])
+        return await store.write(lambda transaction: use_case(transaction, *args, **kwargs), actor=actor)
+
+    return method
 
 
 async def readable_project(transaction: Transaction, caller: Caller) -> Project:

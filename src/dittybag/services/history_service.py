@@ -1,35 +1,38 @@
-"""Use cases for the change log: browse, undo and restore."""
+"""Use cases for the change log: browse, compare, undo and restore."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Change, Purged, require_content
+from dittybag.domain.changes import Change, Purged, outline, require_content
 from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.errors import (
     ChangedMeanwhile,
     ChangeNotFound,
     ChangePurged,
-    NameTaken,
     NotAllowed,
     ProjectGone,
-    TitleTaken,
-    UriTaken,
+    TooManyChanges,
 )
-from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.ports import Store, Transaction, Write
 from dittybag.domain.projects import Project
-from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
-from dittybag.services.caller import Caller, ScopedStore, readable_project, writable_project
-from dittybag.services.project_service import delete_contents
+from dittybag.services.caller import Caller, ScopedStore, readable_project, reading, writable_project, writing
+from dittybag.services.entity_writes import require_unique
+from dittybag.services.project_service import content_deletions
 
-#: Number of changes of one entity to read at a time.
-_PAGE: Final = 100
+#: Number of changes to look up at a time. Those that are read at once are limited in size, too.
+_SCANNED_AT_ONCE: Final = 500
+#: Number of changes to undo at a time; each may have the complete text twice.
+_UNDONE_AT_ONCE: Final = 20
+#: At most this many changes are undone together, because a plan holds all of them.
+MAX_UNDONE: Final = 100_000
 
 #: Maximum number of changes that one request scans. A search for text has to decode the changes, so it scans
 #: fewer of them, and a maximum number of bytes.
@@ -41,8 +44,8 @@ _MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
 #: Actors are collected from this many recent changes.
 _RECENT: Final = 5000
 _MAX_ACTORS: Final = 100
-#: Maximum number of changes of a batch in an undo plan.
-_MAX_PLANNED: Final = 200
+#: Number of changes on a page, unless the query limits it.
+_PER_PAGE: Final = 50
 
 
 class ChangePage(Struct, frozen=True):
@@ -59,343 +62,168 @@ class ChangePage(Struct, frozen=True):
     addresses: dict[tuple[Kind, str], str] = {}
 
 
+class Comparison(Struct, frozen=True):
+    """The states before and after a change, or after each of two changes of an entity."""
+
+    first: Change
+    last: Change | None
+    before: Entity | Purged | None
+    after: Entity | Purged | None
+    #: The contents of the states of a resource.
+    old: bytes | None
+    new: bytes | None
+
+
+class UndoSelection(Struct, frozen=True, kw_only=True):
+    """Changes to undo, each with the rest of its batch: one change, the last ones, or all that match."""
+
+    #: Only changes of this project and of tasks; `None` for all projects.
+    project: int | None = None
+    seq: int | None = None
+    #: This many batches.
+    last: int | None = None
+    actor: str | None = None
+    #: Microseconds since 1970.
+    since: int | None = None
+
+
 class UndoPlan(Struct, frozen=True):
-    """What undoing a change would do."""
+    """What undoing changes would do."""
 
-    change: Change
-    #: The changes of its batch, newest first, up to a maximum number.
-    batch: list[Change]
+    #: Newest first. If they were not selected by `seq`, they lack long texts.
+    changes: list[Change]
+    #: The number of changes to undo, of which `changes` may have only the first.
     total: int
-    #: Later changes of the same entities, which would be overwritten, newest first.
+    #: Later changes of the same entities, which would be overwritten, newest first and without long texts.
     later: list[Change]
-
-    @property
-    def seen(self) -> int:
-        """The newest `seq` in this plan."""
-        return max(change.seq for change in (*self.batch, *self.later))
+    #: The `seq` of the newest change in the log.
+    seen: int
 
 
 class UndoResult(Struct, frozen=True):
-    """The changes that were undone, and how to undo the undo."""
+    """The changes that were undone, oldest first, and how to undo the undo."""
 
     changes: list[Change]
     #: The `seq` of the undo itself; `None` if nothing had to change.
     by: int | None
 
 
-class ChangeFilter(Struct, frozen=True):
-    """A filter for changes."""
-
-    kind: Kind | None = None
-    actor: str | None = None
-    #: Text in the name, title or URI of an entity.
-    text: str | None = None
-    #: Changes of all projects, which only the owner of the machine can see.
-    all_projects: bool = False
+# Browsing
 
 
-class HistoryService:
-    """Lists changes, and restores entities to their state before or after a change.
+async def page_changes(transaction: Transaction, caller: Caller, query: ChangeQuery) -> list[Change]:
+    """Return changes. Only the owner of the machine can see those of all projects."""
+    return await transaction.changes.page(await _visible(transaction, caller, query))
 
-    Methods without a caller are for the owner of the machine, who can see everything.
+
+async def browse_changes(transaction: Transaction, caller: Caller, query: ChangeQuery) -> ChangePage:
+    """Return a page of changes: the newest, those before `query.before`, or the next after `query.after`.
+
+    The next ones are selected by `query.oldest_first`; they too are returned newest first. The scan is
+    limited; see `ChangePage.is_truncated`.
     """
-
-    def __init__(self, store: Store) -> None:
-        self._store = ScopedStore(store)
-        #: For methods of the owner of the machine.
-        self._unscoped = store
-
-    async def page(
-        self,
-        caller: Caller,
-        *,
-        kind: Kind | None = None,
-        entity: str | None = None,
-        before: int | None = None,
-        limit: int = 20,
-    ) -> list[Change]:
-        """Return changes of the caller's project and tasks, newest first."""
-
-        async def work(transaction: Transaction) -> list[Change]:
-            if caller.principal is not None:
-                await readable_project(transaction, caller)
-            return await transaction.changes.page(
-                caller.project,
-                kind=kind,
-                entity=entity,
-                before=before,
-                limit=limit,
-                user=caller.viewer,
-            )
-
-        # A selective filter may scan much of the log.
-        is_selective = kind is not None or caller.viewer is not None
-        return await self._store.read(caller, work, slow=is_selective and entity is None)
-
-    async def browse(
-        self,
-        caller: Caller,
-        wanted: ChangeFilter = ChangeFilter(),  # noqa: B008  # it cannot be changed
-        *,
-        before: int | None = None,
-        after: int | None = None,
-        limit: int = 50,
-    ) -> ChangePage:
-        """Return a page of matching changes of the caller's project and tasks.
-
-        The page has the newest changes, those before `before`, or those after `after`. The scan is limited;
-        see `ChangePage.is_truncated`.
-        """
-        _require_owner(caller, wanted)
-
-        async def work(transaction: Transaction) -> ChangePage:
-            if caller.principal is not None:
-                await readable_project(transaction, caller)
-            found = await _browse(transaction, caller, wanted, before=before, after=after, limit=limit)
-            return replace(found, addresses=await _addresses(transaction, found.changes))
-
-        return await self._store.read(caller, work, slow=True)
-
-    async def actors(self, caller: Caller, wanted: ChangeFilter) -> list[str]:
-        """Return the actors of recent changes that the caller can see."""
-        _require_owner(caller, wanted)
-
-        async def work(transaction: Transaction) -> list[str]:
-            if caller.principal is not None:
-                await readable_project(transaction, caller)
-            project = None if wanted.all_projects else caller.project
-            since = max(await transaction.changes.newest_seq() - _RECENT, 0)
-            return await transaction.changes.actors(
-                project, after=since, limit=_MAX_ACTORS, user=caller.viewer
-            )
-
-        return await self._store.read(caller, work, slow=True)
-
-    async def get_with_contents(self, caller: Caller, seq: int) -> tuple[Change, bytes | None, bytes | None]:
-        """Return a change and, for a resource, its content before and after. Raises `ChangeNotFound`."""
-
-        async def work(transaction: Transaction) -> tuple[Change, bytes | None, bytes | None]:
-            change = await _find_visible(transaction, caller, seq)
-            old, new = [
-                await transaction.content(state.sha256) if isinstance(state, Resource) else None
-                for state in (change.before, change.after)
-            ]
-            return change, old, new
-
-        return await self._store.read(caller, work)
-
-    async def plan_undo(self, caller: Caller, seq: int) -> UndoPlan:
-        """Return what undoing a change would do. Raises `ChangeNotFound` and `ChangePurged`."""
-
-        async def work(transaction: Transaction) -> UndoPlan:
-            change = await _find_visible(transaction, caller, seq)
-            total = await transaction.changes.batch_size(change.batch)
-            batch = await transaction.changes.batch(change.batch, _MAX_PLANNED)
-            if not all(is_visible(caller, item) for item in batch) or len(batch) < min(total, _MAX_PLANNED):
-                raise ChangeNotFound(seq)
-            require_content(batch)
-            batch.reverse()
-            later = [item for item in await _later_changes(transaction, batch) if item.batch != change.batch]
-            return UndoPlan(change, batch, total, later)
-
-        return await self._store.read(caller, work, slow=True)
-
-    async def page_all(
-        self,
-        project: int | None,
-        *,
-        kind: Kind | None = None,
-        entity: str | None = None,
-        name: str | None = None,
-        actor: str | None = None,
-        since: int | None = None,
-        before: int | None = None,
-        limit: int = 20,
-    ) -> list[Change]:
-        """Return changes of a project and of tasks, or of all projects, newest first.
-
-        `entity`: an id. `name`: a name, title or URI that the entity ever had. `since`: microseconds since
-        1970.
-        """
-
-        async def work(transaction: Transaction) -> list[Change]:
-            return await transaction.changes.page(
-                project,
-                kind=kind,
-                entity=entity,
-                name=name,
-                actor=actor,
-                since=since,
-                before=before,
-                limit=limit,
-            )
-
-        return await self._unscoped.read(work, slow=True)
-
-    async def get(self, seq: int) -> Change:
-        """Return a change of any project. Raises `ChangeNotFound`."""
-
-        async def work(transaction: Transaction) -> Change:
-            found = await transaction.changes.get(seq)
-            if found is None:
-                raise ChangeNotFound(seq)
-            return found
-
-        return await self._unscoped.read(work)
-
-    async def contents(self, *states: Entity | Purged | None) -> list[bytes | None]:
-        """Return the contents of states of resources; `None` for other entities."""
-
-        async def work(transaction: Transaction) -> list[bytes | None]:
-            return [
-                await transaction.content(state.sha256) if isinstance(state, Resource) else None
-                for state in states
-            ]
-
-        return await self._unscoped.read(work)
-
-    async def batches_of(self, changes: Iterable[Change]) -> list[Change]:
-        """Return all changes of the batches of these changes, newest first."""
-        batches = dict.fromkeys(change.batch for change in changes)
-
-        async def work(transaction: Transaction) -> list[Change]:
-            found = [change for batch in batches for change in await transaction.changes.batch(batch)]
-            return sorted(found, key=lambda change: change.seq, reverse=True)
-
-        return await self._unscoped.read(work, slow=True)
-
-    async def later_changes(self, changes: Sequence[Change]) -> list[Change]:
-        """Return later changes of the entities of these changes, newest first."""
-
-        async def work(transaction: Transaction) -> list[Change]:
-            return await _later_changes(transaction, changes)
-
-        return await self._unscoped.read(work, slow=True)
-
-    async def undo_all(
-        self, changes: Sequence[Change], *, actor: str, overwriting: Iterable[Change] = ()
-    ) -> None:
-        """Undo all these changes, newest first, in one batch that can itself be undone.
-
-        Raises `ChangedMeanwhile` if that would overwrite later changes that are not in `overwriting`, and
-        `ChangePurged`.
-        """
-        known = {change.seq for change in overwriting}
-
-        async def work(transaction: Transaction) -> None:
-            # They may have been purged since they were read.
-            stored = await transaction.changes.by_seqs([change.seq for change in changes])
-            require_content(stored)
-            if any(change.seq not in known for change in await _later_changes(transaction, stored)):
-                raise ChangedMeanwhile
-            for change in stored:
-                await _restore(transaction, change, change.before)
-
-        await self._unscoped.write(work, actor=actor)
-
-    async def undo_in_any_project(self, caller: Caller, seq: int, *, seen: int) -> UndoResult:
-        """Like `undo`, but in any project for the owner of the machine.
-
-        Raises `ChangedMeanwhile` if that would overwrite changes later than `seen`.
-        """
-
-        async def work(transaction: Transaction) -> UndoResult:
-            change = await _find_visible(transaction, caller, seq)
-            if caller.principal is not None:
-                await writable_project(transaction, caller)
-            newest = await transaction.changes.newest_seq()
-            undone = await _undo(transaction, caller, change, seen)
-            latest = [await transaction.changes.latest(item.kind, item.entity) for item in undone[:1]]
-            by = next((item.seq for item in latest if item is not None and item.seq > newest), None)
-            return UndoResult(undone, by)
-
-        return await self._store.write(caller, work)
-
-    async def undo(self, caller: Caller, seq: int) -> list[Change]:
-        """Undo a change and the rest of its batch. Returns the changes that were undone.
-
-        Later changes of the same entities are overwritten. An undo can itself be undone.
-        """
-
-        async def work(transaction: Transaction) -> list[Change]:
-            return await _undo(transaction, caller, await _find_undoable(transaction, caller, seq))
-
-        return await self._store.write(caller, work)
-
-    async def restore_in_any_project(self, seq: int, *, actor: str) -> Change:
-        """Like `restore`, but in any project. Returns the change."""
-
-        async def work(transaction: Transaction) -> Change:
-            change = await transaction.changes.get(seq)
-            if change is None:
-                raise ChangeNotFound(seq)
-            await _restore(transaction, change, change.after)
-            return change
-
-        return await self._unscoped.write(work, actor=actor)
-
-    async def restore(self, caller: Caller, seq: int) -> Entity | None:
-        """Restore an entity to its state right after a change. Returns `None` if that deleted it."""
-
-        async def work(transaction: Transaction) -> Entity | None:
-            change = await _find_undoable(transaction, caller, seq)
-            _require_permission(caller, change)
-            return await _restore(transaction, change, change.after)
-
-        return await self._store.write(caller, work)
+    found = await _browse(transaction, await _visible(transaction, caller, query))
+    return replace(found, addresses=await _addresses(transaction, found.changes))
 
 
-async def _browse(
-    transaction: Transaction,
-    caller: Caller,
-    wanted: ChangeFilter,
-    *,
-    before: int | None,
-    after: int | None,
-    limit: int,
-) -> ChangePage:
+async def list_actors(transaction: Transaction, caller: Caller, query: ChangeQuery) -> list[str]:
+    """Return the actors of recent changes that the caller can see."""
+    since = max(await transaction.changes.newest_seq() - _RECENT, 0)
+    query = ChangeQuery(project=query.project, after=since, limit=_MAX_ACTORS)
+    return await transaction.changes.actors(await _visible(transaction, caller, query))
+
+
+async def compare_changes(
+    transaction: Transaction, caller: Caller, seq: int, other: int | None = None
+) -> Comparison:
+    """Return what a change modified, or how its entity differs after another change of it.
+
+    Raises `ChangeNotFound`.
+    """
+    first = await _find_change(transaction, caller, seq)
+    last = None if other is None else await _find_change(transaction, caller, other)
+    before, after = (first.before, first.after) if last is None else (first.after, last.after)
+    old, new = [
+        await transaction.content(state.sha256) if isinstance(state, Resource) else None
+        for state in (before, after)
+    ]
+    return Comparison(first, last, before, after, old, new)
+
+
+async def _visible(transaction: Transaction, caller: Caller, query: ChangeQuery) -> ChangeQuery:
+    """Return a query for what the caller can see."""
+    if caller.principal is None:
+        return query
+    if query.project != caller.project:
+        raise NotAllowed("Only the owner of this machine can see all projects")
+    await readable_project(transaction, caller)
+    return replace(query, user=caller.viewer)
+
+
+def is_visible(caller: Caller, change: Change) -> bool:
+    """Return whether a change belongs to the caller's project or tasks."""
+    if caller.principal is None:
+        return True
+    if change.kind != "task":
+        return change.project == caller.project
+    return isinstance(change.state, Task | Purged) and change.state.user == caller.user
+
+
+async def _find_change(
+    transaction: Transaction, caller: Caller, seq: int, project: int | None = None
+) -> Change:
+    """Return a change of a project, or of any. Raises `ChangeNotFound`, also for changes of others."""
+    if caller.principal is not None:
+        await readable_project(transaction, caller)
+    change = await transaction.changes.get(seq)
+    if change is None or not is_visible(caller, change):
+        raise ChangeNotFound(seq)
+    if project is not None and change.project not in (None, project):
+        raise ChangeNotFound(seq)
+    return change
+
+
+async def iterate_changes(transaction: Transaction, query: ChangeQuery) -> AsyncIterator[Change]:
+    """Yield changes, newest first."""
+    while page := await read_page(transaction, query):
+        for change in page:
+            yield change
+        query = replace(query, before=page[-1].seq)
+
+
+async def read_page(transaction: Transaction, query: ChangeQuery) -> list[Change]:
+    """Return the newest matching changes, as many as fit on a page."""
+    found = await transaction.changes.find_seqs(replace(query, limit=_SCANNED_AT_ONCE))
+    return await transaction.changes.by_seqs(_fit_page(found)) if found else []
+
+
+async def _browse(transaction: Transaction, query: ChangeQuery) -> ChangePage:
     changes = transaction.changes
     newest = await changes.newest_seq()
+    limit = _PER_PAGE if query.limit is None else query.limit
     # The scanned range, exclusive.
-    if after is not None:
-        low, high = (
-            after,
-            min(after + (_MAX_SCANNED if wanted.text is None else _MAX_TEXT_SCANNED), newest) + 1,
-        )
+    if query.oldest_first:
+        low = query.after
+        high = min(low + (_MAX_SCANNED if query.text is None else _MAX_TEXT_SCANNED), newest) + 1
     else:
-        high = newest + 1 if before is None else min(before, newest + 1)
+        high = newest + 1 if query.before is None else min(query.before, newest + 1)
         low = max(high - _MAX_SCANNED, 0)
-        if wanted.text is not None:
+        if query.text is not None:
             low = await changes.window_start(high, _MAX_TEXT_SCANNED, _MAX_TEXT_BYTES) - 1
-    found = await changes.find_seqs(
-        None if wanted.all_projects else caller.project,
-        after=low,
-        before=high,
-        limit=limit + 1,
-        oldest_first=after is not None,
-        kind=wanted.kind,
-        actor=wanted.actor,
-        text=wanted.text,
-        user=caller.viewer,
-    )
-    shown = fit_page(found[:limit])
+    found = await changes.find_seqs(replace(query, after=low, before=high, limit=limit + 1))
+    shown = _fit_page(found[:limit])
     is_more = len(shown) < len(found)
     page = await changes.by_seqs(shown)
-    if after is not None:
+    if query.oldest_first:
         newer = page[0].seq if is_more else (high - 1 if high <= newest else None)
-        return ChangePage(
-            page, page[-1].seq if page else after + 1, newer, is_truncated=not is_more and newer is not None
-        )
+        older: int | None = page[-1].seq if page else low + 1
+        return ChangePage(page, older, newer, is_truncated=not is_more and newer is not None)
     older = page[-1].seq if is_more else (low + 1 if low > 0 else None)
-    return ChangePage(
-        page,
-        older,
-        None if high > newest else (page[0].seq if page else high - 1),
-        is_truncated=not is_more and older is not None,
-    )
+    newer = None if high > newest else (page[0].seq if page else high - 1)
+    return ChangePage(page, older, newer, is_truncated=not is_more and older is not None)
 
 
-def fit_page(found: Sequence[tuple[int, int]]) -> list[int]:
+def _fit_page(found: Sequence[tuple[int, int]]) -> list[int]:
     """Return the sequence numbers that fit on a page. `found`: the `seq` and size of each change."""
     shown: list[int] = []
     total = 0
@@ -420,73 +248,141 @@ async def _addresses(transaction: Transaction, changes: Iterable[Change]) -> dic
     }
 
 
-async def _undo(
-    transaction: Transaction, caller: Caller, change: Change, seen: int | None = None
-) -> list[Change]:
-    """Undo a batch. Raises `ChangedMeanwhile` if that would overwrite changes later than `seen`."""
-    undone = await transaction.changes.batch(change.batch)
-    whole = len(undone) == await transaction.changes.batch_size(change.batch)
-    if not whole or not all(is_visible(caller, item) for item in undone):
-        # A batch is undone as a whole or not at all.
-        raise ChangeNotFound(change.seq)
-    for item in undone:
-        _require_permission(caller, item)
-    require_content(undone)
-    if seen is not None and any(item.seq > seen for item in await _later_changes(transaction, undone)):
-        raise ChangedMeanwhile
-    for item in reversed(undone):
-        await _restore(transaction, item, item.before)
-    return undone
+# Undoing
 
 
-def _require_owner(caller: Caller, wanted: ChangeFilter) -> None:
-    if wanted.all_projects and caller.principal is not None:
-        raise NotAllowed("Only the owner of this machine can see all projects")
+async def plan_undo(
+    transaction: Transaction, caller: Caller, selection: UndoSelection, *, limit: int | None = None
+) -> UndoPlan:
+    """Return what undoing changes would do. `limit`: the maximum number of changes of one batch in the plan.
+
+    Raises `ChangeNotFound`, `ChangePurged` and `TooManyChanges`.
+    """
+    seen = await transaction.changes.newest_seq()
+    changes, total = await _select(transaction, caller, selection, limit=limit)
+    batches = {change.batch for change in changes}
+    later = [item for item in await _later_changes(transaction, changes) if item.batch not in batches]
+    return UndoPlan(changes, total, later, seen)
 
 
-async def _find_visible(transaction: Transaction, caller: Caller, seq: int) -> Change:
-    """Return a change that the caller can see. Raises `ChangeNotFound`, also for changes of others."""
+async def undo_changes(
+    transaction: Transaction, caller: Caller, selection: UndoSelection, *, seen: int | None = None
+) -> UndoResult:
+    """Undo changes, newest first, in one batch that can itself be undone.
+
+    Later changes of the same entities are overwritten. `seen`: the `seen` of the plan; raises
+    `ChangedMeanwhile` if an entity was changed since then.
+    """
     if caller.principal is not None:
-        await readable_project(transaction, caller)
-    change = await transaction.changes.get(seq)
-    if change is None or not is_visible(caller, change):
-        raise ChangeNotFound(seq)
-    return change
+        await writable_project(transaction, caller)
+    before = None if seen is None or selection.seq is not None else seen + 1
+    changes, _ = await _select(transaction, caller, selection, before=before)
+    for change in changes:
+        _require_permission(caller, change)
+    if seen is not None and any(item.seq > seen for item in await _later_changes(transaction, changes)):
+        raise ChangedMeanwhile
+    newest = await transaction.changes.newest_seq()
+    seqs = [change.seq for change in changes]
+    for start in range(0, len(seqs), _UNDONE_AT_ONCE):
+        for change in await transaction.changes.by_seqs(seqs[start : start + _UNDONE_AT_ONCE]):
+            await _restore(transaction, change, change.before)
+    return UndoResult(changes[::-1], await _first_after(transaction, newest))
+
+
+async def _first_after(transaction: Transaction, seq: int) -> int | None:
+    """Return the `seq` of the first change after another one."""
+    found = await transaction.changes.find_seqs(ChangeQuery(after=seq, limit=1, oldest_first=True))
+    return found[0][0] if found else None
+
+
+async def restore_entity(
+    transaction: Transaction, caller: Caller, seq: int, *, project: int | None = None
+) -> Entity | None:
+    """Restore an entity to its state right after a change. Returns `None` if that deleted it.
+
+    `project`: only a change of this project or of a task; `None` for any.
+    """
+    if caller.principal is not None:
+        await writable_project(transaction, caller)
+    change = await _find_change(transaction, caller, seq, project)
+    _require_permission(caller, change)
+    return await _restore(transaction, change, change.after)
+
+
+async def _select(
+    transaction: Transaction,
+    caller: Caller,
+    selection: UndoSelection,
+    *,
+    before: int | None = None,
+    limit: int | None = None,
+) -> tuple[list[Change], int]:
+    """Return the selected changes with the rest of their batches, newest first, and their number."""
+    changes: list[Change] = []
+    total = 0
+    for batch in await _selected_batches(transaction, caller, selection, before):
+        size = await transaction.changes.batch_size(batch)
+        found = await transaction.changes.batch(batch, limit)
+        if len(found) < (size if limit is None else min(size, limit)) or not all(
+            is_visible(caller, change) for change in found
+        ):
+            # A batch is undone as a whole or not at all.
+            raise ChangeNotFound(batch if selection.seq is None else selection.seq)
+        require_content(found)
+        total += size
+        changes += found if selection.seq is not None else map(outline, found)
+    _require_undoable(total)
+    return sorted(changes, key=lambda change: change.seq, reverse=True), total
+
+
+async def _selected_batches(
+    transaction: Transaction, caller: Caller, selection: UndoSelection, before: int | None
+) -> Iterable[int]:
+    if selection.seq is not None:
+        return [(await _find_change(transaction, caller, selection.seq, selection.project)).batch]
+    # Change 1 created the workspace itself.
+    query = ChangeQuery(
+        project=selection.project, actor=selection.actor, since=selection.since, after=1, before=before
+    )
+    query = await _visible(transaction, caller, query)
+    if selection.last is None:
+        _require_undoable(await _count(transaction, query))
+    batches: dict[int, None] = {}
+    async for change in iterate_changes(transaction, query):
+        batches[change.batch] = None
+        if len(batches) == selection.last:
+            break
+    return batches
+
+
+async def _count(transaction: Transaction, query: ChangeQuery) -> int:
+    count = 0
+    query = replace(query, limit=MAX_UNDONE)
+    while found := await transaction.changes.find_seqs(query):
+        count += len(found)
+        query = replace(query, before=found[-1][0])
+    return count
+
+
+def _require_undoable(count: int) -> None:
+    if count > MAX_UNDONE:
+        raise TooManyChanges(count, MAX_UNDONE)
 
 
 async def _later_changes(transaction: Transaction, changes: Sequence[Change]) -> list[Change]:
+    """Return later changes of the entities of these changes, newest first, without long texts."""
     first: dict[tuple[Kind, str], int] = {}
     for change in changes:
         key = change.kind, change.entity
         first[key] = min(change.seq, first.get(key, change.seq))
     chosen = {change.seq for change in changes}
-    found = []
-    for (kind, entity), seq in first.items():
-        before: int | None = None
-        while before is None or before > seq:
-            page = await transaction.changes.page(None, kind=kind, entity=entity, before=before, limit=_PAGE)
-            found += [change for change in page if change.seq > seq and change.seq not in chosen]
-            before = page[-1].seq if len(page) == _PAGE else 0
+    found = [
+        outline(change)
+        for (kind, entity), seq in first.items()
+        async for change in iterate_changes(transaction, ChangeQuery(kind=kind, entity=entity, after=seq))
+        if change.seq not in chosen
+    ]
     return sorted(found, key=lambda change: change.seq, reverse=True)
-
-
-async def _find_undoable(transaction: Transaction, caller: Caller, seq: int) -> Change:
-    """Return a change that the caller may undo. Raises `ChangeNotFound`, also for changes of others."""
-    if caller.principal is not None:
-        await writable_project(transaction, caller)
-    change = await transaction.changes.get(seq)
-    if change is None or change.project not in (None, caller.project) or not is_visible(caller, change):
-        raise ChangeNotFound(seq)
-    return change
-
-
-def is_visible(caller: Caller, change: Change) -> bool:
-    """Return whether a change belongs to the caller's project or tasks."""
-    if caller.principal is None:
-        return True
-    if change.kind != "task":
-        return change.project == caller.project
-    return isinstance(change.state, Task | Purged) and change.state.user == caller.user
 
 
 def _require_permission(caller: Caller, change: Change) -> None:
@@ -511,45 +407,42 @@ async def _restore(transaction: Transaction, change: Change, wanted: Entity | Pu
     assert not isinstance(wanted, Purged)
     if wanted is None:
         if current is not None:
-            if isinstance(current, Project):
-                await delete_contents(transaction, current)
-            await transaction.write("restore", current, None)
+            contents = await content_deletions(transaction, current) if isinstance(current, Project) else []
+            await transaction.write_all([*contents, Write("restore", current, None)])
         return None
     last = current if current is not None else latest.before
     assert last is not None
     restored: Any = replace(wanted, version=last.version + 1)
     if current is not None and replace(current, version=restored.version) == restored:
         return current
-    await _require_unique(transaction, current, restored)
+    project = None
+    if not isinstance(wanted, Project | Task):
+        project = await transaction.projects.get(wanted.project)
+        if project is None:
+            raise ProjectGone
+    await require_unique(transaction, current, restored, project)
     return await transaction.write("restore", current, restored)
 
 
-async def _require_unique(transaction: Transaction, current: Entity | None, restored: Entity) -> None:
-    """Raise a conflict if another entity has taken the name, title or URI."""
-    if isinstance(restored, Task):
-        return
-    if isinstance(restored, Project):
-        found = await transaction.projects.by_name(restored.name)
-        if found is not None and found.id != restored.id:
-            raise NameTaken("project", restored.name)
-        return
-    project = await transaction.projects.get(restored.project)
-    if project is None:
-        raise ProjectGone
-    if isinstance(restored, Prompt):
-        old = current if isinstance(current, Prompt) else None
-        if (old is None or old.name != restored.name) and await transaction.prompts.name_taken(
-            project.id, restored.name
-        ):
-            raise NameTaken("prompt", restored.name, project.name)
-        if (old is None or old.title != restored.title) and await transaction.prompts.title_taken(
-            project.id, restored.title
-        ):
-            raise TitleTaken(restored.title, project.name)
-    elif isinstance(restored, Resource):
-        by_name = await transaction.resources.by_name(project.id, restored.name)
-        if by_name is not None and by_name.id != restored.id:
-            raise NameTaken("resource", restored.name, project.name)
-        by_uri = await transaction.resources.by_uri(project.id, restored.uri)
-        if by_uri is not None and by_uri.id != restored.id:
-            raise UriTaken(restored.uri, project.name)
+class HistoryService:
+    """Lists changes, and restores entities to their state before or after a change.
+
+    A caller without a principal is the owner of the machine, who can see everything.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = ScopedStore(store)
+
+    browse = reading(browse_changes, slow=True)
+    actors = reading(list_actors, slow=True)
+    compare = reading(compare_changes)
+    plan_undo = reading(plan_undo, slow=True)
+    undo = writing(undo_changes)
+    restore = writing(restore_entity)
+
+    async def page(self, caller: Caller, query: ChangeQuery) -> list[Change]:
+        """See `page_changes`."""
+        # A selective query may scan much of the log.
+        is_plain = query == ChangeQuery(project=query.project, before=query.before, limit=query.limit)
+        is_slow = query.entity is None and (caller.viewer is not None or not is_plain)
+        return await self._store.read(caller, page_changes, query, slow=is_slow)

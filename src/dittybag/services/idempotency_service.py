@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, TypeVar
 
 from dittybag.domain.errors import KeyReused
@@ -60,20 +61,20 @@ class IdempotencyService:
 
     async def find(self, call: IdempotentCall) -> tuple[StoredResult | None, int]:
         """Return the record of the call, if it was executed, and the current time. Raises `KeyReused`."""
-
-        async def work(transaction: Transaction) -> tuple[StoredResult | None, int]:
-            return await _find_valid(transaction, call), transaction.now
-
-        return await self._store.read(work)
+        return await self._store.read(partial(_find_with_time, call=call))
 
     async def save_result(self, call: IdempotentCall, result: bytes) -> None:
         """Store the result of an executed call and delete some expired keys."""
+        await self._store.write(partial(_save_result, call=call, result=result), actor="")
 
-        async def work(transaction: Transaction) -> None:
-            await transaction.save_idempotent_result(call.owner, call.key, call.digest, result)
-            await transaction.prune_idempotency_keys(transaction.now - RETENTION, _PRUNED)
 
-        await self._store.write(work, actor="")
+async def _save_result(transaction: Transaction, call: IdempotentCall, result: bytes) -> None:
+    await transaction.save_idempotent_result(call.owner, call.key, call.digest, result)
+    await transaction.prune_idempotency_keys(transaction.now - RETENTION, _PRUNED)
+
+
+async def _find_with_time(transaction: Transaction, call: IdempotentCall) -> tuple[StoredResult | None, int]:
+    return await _find_valid(transaction, call), transaction.now
 
 
 async def _find_valid(transaction: Transaction, call: IdempotentCall) -> StoredResult | None:

@@ -8,7 +8,8 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.domain.ports import Store, Transaction
-from dittybag.services.caller import Caller, ScopedStore, readable_project
+from dittybag.domain.queries import ChangeQuery
+from dittybag.services.caller import Caller, ScopedStore, readable_project, reading
 
 #: In microseconds.
 _DAY: Final = 86_400_000_000
@@ -61,6 +62,12 @@ class _CachedCount(Struct, frozen=True):
     since: int | None
 
 
+async def count_contents(transaction: Transaction, caller: Caller) -> ProjectCounts:
+    """Count the entities of the caller's project and the open tasks of the caller."""
+    await readable_project(transaction, caller)
+    return ProjectCounts(*await transaction.projects.count_contents(caller.project, caller.user))
+
+
 class OverviewService:
     """Counts the entities of projects and their changes per day."""
 
@@ -68,14 +75,7 @@ class OverviewService:
         self._store = ScopedStore(store)
         self._counts: OrderedDict[tuple[int, str | None, str], _CachedCount] = OrderedDict()
 
-    async def count_contents(self, caller: Caller) -> ProjectCounts:
-        """Count the entities of the caller's project and the open tasks of the caller."""
-
-        async def work(transaction: Transaction) -> ProjectCounts:
-            await readable_project(transaction, caller)
-            return ProjectCounts(*await transaction.projects.count_contents(caller.project, caller.user))
-
-        return await self._store.read(caller, work, slow=True)
+    count_contents = reading(count_contents, slow=True)
 
     async def usage(self, caller: Caller, person: str) -> DailyUsage:
         """Count the changes per day in the caller's project and to the caller's tasks.
@@ -83,13 +83,9 @@ class OverviewService:
         `person`: the actor name of the person at this machine.
         """
         key = caller.project, caller.viewer, person
-
-        async def work(transaction: Transaction) -> tuple[_CachedCount | None, int]:
-            await readable_project(transaction, caller)
-            known = self._counts.get(key)
-            return await _count_changes(transaction, caller, person, known), transaction.now // _DAY
-
-        count, today = await self._store.read(caller, work, slow=True)
+        count, today = await self._store.read(
+            caller, _count_changes, person, self._counts.get(key), slow=True
+        )
         if count is None:
             return DailyUsage([DayUsage(day * _DAY) for day in range(today - DAYS + 1, today + 1)])
         self._cache(key, count, today)
@@ -110,8 +106,13 @@ def is_person(actor: str, person: str) -> bool:
 
 async def _count_changes(
     transaction: Transaction, caller: Caller, person: str, known: _CachedCount | None
-) -> _CachedCount | None:
-    """Count the changes since the cached count `known`. Returns `None` if there are no changes."""
+) -> tuple[_CachedCount | None, int]:
+    """Count the changes since the cached count `known`.
+
+    Returns the count, `None` if there are no changes, and the day.
+    """
+    await readable_project(transaction, caller)
+    today = transaction.now // _DAY
     newest = await transaction.changes.newest_seq()
     if known is not None:
         seq, at = known.last
@@ -121,17 +122,15 @@ async def _count_changes(
     # The first change created the workspace.
     after = max(newest - _MAX_CHANGES, 1) if known is None else known.last[0]
     changes = {} if known is None else dict(known.changes)
-    for day, actor, number in await transaction.changes.count_per_day(
-        caller.project, after=after, before=newest + 1, user=caller.viewer
-    ):
+    query = ChangeQuery(project=caller.project, after=after, before=newest + 1, user=caller.viewer)
+    for day, actor, number in await transaction.changes.count_per_day(query):
         what = day, is_person(actor, person)
         changes[what] = changes.get(what, 0) + number
     latest = await _change_time(transaction, newest)
     if latest is None:
-        return None
-    return _CachedCount(
-        (newest, latest), changes, known.since if known else await _counted_since(transaction, after)
-    )
+        return None, today
+    since = known.since if known else await _counted_since(transaction, after)
+    return _CachedCount((newest, latest), changes, since), today
 
 
 async def _counted_since(transaction: Transaction, after: int) -> int | None:

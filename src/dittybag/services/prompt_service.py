@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from dittybag.domain.errors import (
-    NameTaken,
-    NotFound,
-    Outdated,
-    PromptNotFound,
-    TitleTaken,
-    require,
-)
+from dittybag.domain.entities import ENTITY_TYPES
+from dittybag.domain.errors import NotFound, PromptNotFound, require
 from dittybag.domain.names import NAME_LENGTH, name_from_title, numbered_names
 from dittybag.domain.ports import Store, TemplateSyntax, Transaction
 from dittybag.domain.projects import Project
@@ -24,39 +18,42 @@ from dittybag.domain.prompts import (
     TITLE_LENGTH,
     Argument,
     Prompt,
-    PromptEntry,
     PromptListing,
-    PromptOrder,
     PromptSummary,
     TagCount,
     normalise_tags,
     problems,
 )
+from dittybag.domain.queries import PromptQuery
 from dittybag.services.caller import (
     Caller,
     ScopedStore,
     checked_query,
     readable_project,
+    reading,
     require_project_access,
     require_syntax,
     writable_project,
+    writing,
+)
+from dittybag.services.entity_writes import (
+    create,
+    delete_all,
+    given_fields,
+    is_taken,
+    next_version,
+    require_unique,
+    require_version,
+    update,
 )
 
-#: Maximum number of matches of a filter; callers that need more must narrow it.
-MAX_MATCHES: Final = 1000
+_PROMPT: Final = ENTITY_TYPES["prompt"]
 
 
 class PromptPage(Struct, frozen=True):
-    """A page of prompts and their total number."""
+    """A page of prompts and the number of matches."""
 
     prompts: list[PromptSummary]
-    total: int
-
-
-class PromptEntries(Struct, frozen=True):
-    """A page of filtered prompts and the number of matches."""
-
-    entries: list[PromptEntry]
     total: int
     #: Whether there are more matches than `total`; they are not counted.
     is_more: bool = False
@@ -101,12 +98,183 @@ class PromptAddress(Struct, frozen=True):
         return await prompts.by_name(project, self.name or "")
 
 
+async def create_prompt(
+    transaction: Transaction, caller: Caller, name: str | None, title: str | None, fields: dict[str, Any]
+) -> tuple[Prompt, Project]:
+    """Create a prompt. If only one of name and title is given, the other is derived from it."""
+    project = await writable_project(transaction, caller)
+    names = [name] if name is not None else numbered_names(name_from_title(title or ""), "-{}", NAME_LENGTH)
+    titles = [title] if title is not None else numbered_names(name or "", " ({})", TITLE_LENGTH)
+    prompt = Prompt(
+        number=0,
+        id=transaction.new_id(),
+        project=project.id,
+        name=await _first_free(transaction, project, "name", names),
+        title=await _first_free(transaction, project, "title", titles),
+        **fields,
+        created_at=transaction.now,
+        updated_at=transaction.now,
+    )
+    return await create(transaction, prompt), project
+
+
+async def _first_free(
+    transaction: Transaction, project: Project, field: str, candidates: Iterable[str]
+) -> str:
+    """Return the first value that no prompt has. Raises a conflict if there is none."""
+    for value in candidates:
+        if not await is_taken(transaction, "prompt", project, field, value):
+            return value
+    raise _PROMPT.unique[field](value, project.name)
+
+
+async def lookup_prompt(transaction: Transaction, caller: Caller, address: PromptAddress) -> Prompt | None:
+    return await address.lookup(transaction, caller.project)
+
+
+async def find_prompt(transaction: Transaction, caller: Caller, address: PromptAddress) -> Prompt:
+    return await address.find(transaction, await readable_project(transaction, caller))
+
+
+async def update_prompt(
+    transaction: Transaction,
+    caller: Caller,
+    address: PromptAddress,
+    fields: dict[str, Any],
+    version: int | None,
+) -> tuple[Prompt, Project]:
+    """Change some fields. Raises `Outdated` if `version` is given and not the current version."""
+    project = await writable_project(transaction, caller)
+    prompt = await address.find(transaction, project)
+    require_version(prompt, version)
+    changed = next_version(prompt, transaction.now, **fields)
+    await require_unique(transaction, prompt, changed, project)
+    await transaction.write("update", prompt, changed)
+    return changed, project
+
+
+async def delete_prompt(
+    transaction: Transaction, caller: Caller, address: PromptAddress
+) -> tuple[Prompt, Project]:
+    project = await writable_project(transaction, caller)
+    prompt = await address.find(transaction, project)
+    await transaction.write("delete", prompt, None)
+    return prompt, project
+
+
+async def delete_prompts(
+    transaction: Transaction, caller: Caller, addresses: Sequence[PromptAddress]
+) -> list[Prompt]:
+    """Delete prompts: all of them or, if one does not exist, none."""
+    project = await writable_project(transaction, caller)
+    found = [await address.find(transaction, project) for address in addresses]
+    return await delete_all(transaction, found)
+
+
+async def prompt_names(transaction: Transaction, caller: Caller, limit: int) -> list[str]:
+    """Return names in alphabetical order."""
+    await readable_project(transaction, caller)
+    return await transaction.prompts.names(caller.project, limit)
+
+
+async def list_prompts(
+    transaction: Transaction, caller: Caller, after: int, limit: int
+) -> list[PromptListing]:
+    """Return prompts in creation order, starting after number `after`."""
+    await readable_project(transaction, caller)
+    return await transaction.prompts.listing(caller.project, after, limit)
+
+
+async def page_prompts(transaction: Transaction, caller: Caller, query: PromptQuery) -> PromptPage:
+    """Return prompts of the caller's project."""
+    checked_query(query.text)
+    await readable_project(transaction, caller)
+    most = query.max_matches
+    query = replace(
+        query,
+        project=caller.project,
+        any_tag=normalise_tags(query.any_tag),
+        all_tags=normalise_tags(query.all_tags)[:MAX_TAGS],
+        max_matches=None if most is None else most + 1,
+    )
+    total, found = await transaction.prompts.page(query)
+    if most is not None and total > most and (query.text or query.any_tag or query.all_tags):
+        return PromptPage(found[: max(most - query.offset, 0)], most, is_more=True)
+    return PromptPage(found, total)
+
+
+async def prompts_by_tags(
+    transaction: Transaction, caller: Caller, tags: Sequence[str], limit: int, offset: int
+) -> tuple[PromptPage, list[str]]:
+    """Return prompts with any of the tags, and those of the tags that are in use."""
+    await readable_project(transaction, caller)
+    if not (wanted := normalise_tags(tags)):
+        return PromptPage([], 0), []
+    query = PromptQuery(project=caller.project, any_tag=wanted, limit=limit, offset=offset)
+    total, found = await transaction.prompts.page(query)
+    return PromptPage(found, total), await transaction.prompts.existing_tags(caller.project, wanted)
+
+
+async def list_tags(transaction: Transaction, caller: Caller) -> list[TagCount]:
+    """Return the tags in use, most used first."""
+    await readable_project(transaction, caller)
+    return await transaction.prompts.tags_in_use(caller.project)
+
+
+async def retag_prompt(
+    transaction: Transaction,
+    caller: Caller,
+    address: PromptAddress,
+    *,
+    add: Sequence[str] = (),
+    remove: Sequence[str] = (),
+) -> tuple[Prompt, bool]:
+    """Add and remove tags of a prompt. Returns the prompt and whether it changed."""
+    require(problems(tags=add))
+    removed = normalise_tags(remove)
+    prompt = await address.find(transaction, await writable_project(transaction, caller))
+    kept = [tag for tag in prompt.tags if tag not in removed]
+    tags = normalise_tags([*kept, *add])
+    require(problems(tags=tags))
+    if tags == prompt.tags:
+        return prompt, False
+    return await update(transaction, prompt, tags=tags), True
+
+
+async def rename_tag(transaction: Transaction, caller: Caller, old: str, new: str) -> list[str]:
+    """Rename a tag on every prompt of the project in one transaction.
+
+    Returns the names of these prompts; empty if no prompt has the tag.
+    """
+    require(problems(tags=[new]))
+    (old,), (new,) = normalise_tags([old]), normalise_tags([new])
+    project = await writable_project(transaction, caller)
+    names = []
+    for found in await transaction.prompts.ids_with_tag(project.id, old):
+        # One at a time: all prompts might not fit into memory.
+        prompt = await PromptAddress(id=found).find(transaction, project)
+        tags = normalise_tags(new if tag == old else tag for tag in prompt.tags)
+        if tags != prompt.tags:
+            await update(transaction, prompt, tags=tags)
+        names.append(prompt.name)
+    return names
+
+
 class PromptService:
     """Creates, finds, lists, changes and deletes prompts."""
 
     def __init__(self, store: Store, syntax: TemplateSyntax | None = None) -> None:
         self._store = ScopedStore(store)
         self._syntax = syntax
+
+    delete = writing(delete_prompt)
+    delete_all = writing(delete_prompts)
+    names = reading(prompt_names)
+    listing = reading(list_prompts)
+    by_tags = reading(prompts_by_tags)
+    tags = reading(list_tags)
+    retag = writing(retag_prompt)
+    rename_tag = writing(rename_tag)
 
     async def create(
         self,
@@ -119,85 +287,34 @@ class PromptService:
         tags: Sequence[str] = (),
         arguments: Sequence[Argument] = (),
     ) -> tuple[Prompt, Project]:
-        """Create a prompt. If only one of name and title is given, the other is derived from it."""
-        require(
-            problems(
-                name=name,
-                title=title,
-                content=content,
-                description=description,
-                tags=tags,
-                arguments=arguments,
-            )
-        )
+        """See `create_prompt`."""
+        others: dict[str, Any] = {
+            "content": content,
+            "description": description,
+            "tags": tags,
+            "arguments": tuple(arguments),
+        }
+        require(problems(name=name, title=title, **others))
         if arguments:
             await require_syntax(self._syntax, caller, content)
-
-        derived = name_from_title(title or "") if name is None else name
-
-        async def work(transaction: Transaction) -> tuple[Prompt, Project]:
-            project = await writable_project(transaction, caller)
-            prompt = Prompt(
-                number=0,
-                id=transaction.new_id(),
-                project=project.id,
-                name=await _free_name(transaction, project, name, derived),
-                title=await _free_title(transaction, project, name, title),
-                description=description or None,
-                content=content,
-                tags=normalise_tags(tags),
-                arguments=tuple(arguments),
-                created_at=transaction.now,
-                updated_at=transaction.now,
-            )
-            stored = await transaction.write("create", None, prompt)
-            assert stored is not None
-            return stored, project
-
-        return await self._store.write(caller, work)
+        return await self._store.write(caller, create_prompt, name, title, _PROMPT.normalise(others))
 
     async def get(self, caller: Caller, address: PromptAddress) -> Prompt:
-        async def lookup(transaction: Transaction) -> Prompt | None:
-            return await address.lookup(transaction, caller.project)
-
-        async def work(transaction: Transaction) -> Prompt:
-            return await address.find(transaction, await readable_project(transaction, caller))
-
         require_project_access(caller)
+        found = None
+        if address.any is None:
+            found = await self._store.read(caller, lookup_prompt, address, single=True)
         # If the prompt is missing, a second query finds out whether its project is missing too.
-        found = None if address.any is not None else await self._store.read(caller, lookup, single=True)
-        return await self._store.read(caller, work) if found is None else found
+        return await self._store.read(caller, find_prompt, address) if found is None else found
 
     async def update(
         self, caller: Caller, address: PromptAddress, change: PromptChange, *, version: int | None = None
     ) -> tuple[Prompt, Project]:
-        """Change the given fields. Raises `Outdated` if `version` is given and not the current version."""
-        given: dict[str, Any] = {
-            name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not UNSET
-        }
-        require(problems(**given))
+        """See `update_prompt`."""
+        fields = given_fields(change)
+        require(problems(**fields))
         await self._require_syntax(caller, address, change)
-        if change.tags is not UNSET:
-            given["tags"] = normalise_tags(change.tags)
-        if change.description is not UNSET:
-            given["description"] = change.description or None
-
-        async def work(transaction: Transaction) -> tuple[Prompt, Project]:
-            project = await writable_project(transaction, caller)
-            prompt = await address.find(transaction, project)
-            if version is not None and version != prompt.version:
-                raise Outdated("prompt", prompt.name)
-            name = given.get("name", prompt.name)
-            if name != prompt.name and await transaction.prompts.name_taken(project.id, name):
-                raise NameTaken("prompt", name, project.name)
-            title = given.get("title", prompt.title)
-            if title != prompt.title and await transaction.prompts.title_taken(project.id, title):
-                raise TitleTaken(title, project.name)
-            changed = replace(prompt, **given, updated_at=transaction.now, version=prompt.version + 1)
-            await transaction.write("update", prompt, changed)
-            return changed, project
-
-        return await self._store.write(caller, work)
+        return await self._store.write(caller, update_prompt, address, _PROMPT.normalise(fields), version)
 
     async def _require_syntax(self, caller: Caller, address: PromptAddress, change: PromptChange) -> None:
         """Raise `Invalid` if the change makes the prompt a template that cannot be parsed."""
@@ -215,194 +332,7 @@ class PromptService:
         if arguments:
             await require_syntax(self._syntax, caller, content)
 
-    async def delete(self, caller: Caller, address: PromptAddress) -> tuple[Prompt, Project]:
-        async def work(transaction: Transaction) -> tuple[Prompt, Project]:
-            project = await writable_project(transaction, caller)
-            prompt = await address.find(transaction, project)
-            await transaction.write("delete", prompt, None)
-            return prompt, project
-
-        return await self._store.write(caller, work)
-
-    async def delete_all(self, caller: Caller, addresses: Sequence[PromptAddress]) -> list[Prompt]:
-        """Delete prompts: all of them or, if one does not exist, none."""
-
-        async def work(transaction: Transaction) -> list[Prompt]:
-            project = await writable_project(transaction, caller)
-            found = [await address.find(transaction, project) for address in addresses]
-            deleted = list({prompt.id: prompt for prompt in found}.values())
-            for prompt in deleted:
-                await transaction.write("delete", prompt, None)
-            return deleted
-
-        return await self._store.write(caller, work)
-
-    async def names(self, caller: Caller, limit: int) -> list[str]:
-        """Return names in alphabetical order."""
-
-        async def work(transaction: Transaction) -> list[str]:
-            await readable_project(transaction, caller)
-            return await transaction.prompts.names(caller.project, limit)
-
-        return await self._store.read(caller, work)
-
-    async def listing(self, caller: Caller, after: int, limit: int) -> list[PromptListing]:
-        """Return prompts in creation order, starting after number `after`."""
-
-        async def work(transaction: Transaction) -> list[PromptListing]:
-            await readable_project(transaction, caller)
-            return await transaction.prompts.listing(caller.project, after, limit)
-
-        return await self._store.read(caller, work)
-
-    async def recent(self, caller: Caller, limit: int, offset: int) -> PromptPage:
-        """Return prompts, most recently updated first."""
-
-        async def work(transaction: Transaction) -> PromptPage:
-            await readable_project(transaction, caller)
-            found = await transaction.prompts.recent(caller.project, limit, offset)
-            return PromptPage(found, await transaction.prompts.count(caller.project))
-
-        return await self._store.read(caller, work)
-
-    async def search(
-        self, caller: Caller, query: str, limit: int, offset: int, tags: Sequence[str] = ()
-    ) -> PromptPage:
-        """Return prompts with `query` in title or content, ignoring case; all prompts if it is empty.
-
-        With `tags`, only prompts with any of them.
-        """
-        wanted = normalise_tags(tags)
-        if not checked_query(query):
-            if wanted:
-                return (await self.by_tags(caller, wanted, limit, offset))[0]
-            return await self.recent(caller, limit, offset)
-
-        async def work(transaction: Transaction) -> PromptPage:
-            await readable_project(transaction, caller)
-            total, found = await transaction.prompts.search(caller.project, query, limit, offset, wanted)
-            return PromptPage(found, total)
-
-        return await self._store.read(caller, work, slow=True)
-
-    async def by_tags(
-        self, caller: Caller, tags: Sequence[str], limit: int, offset: int
-    ) -> tuple[PromptPage, list[str]]:
-        """Return prompts with any of the tags, and those of the tags that are in use."""
-        wanted = normalise_tags(tags)
-
-        async def work(transaction: Transaction) -> tuple[PromptPage, list[str]]:
-            await readable_project(transaction, caller)
-            total, found = await transaction.prompts.by_tags(caller.project, wanted, limit, offset)
-            in_use = await transaction.prompts.existing_tags(caller.project, wanted)
-            return PromptPage(found, total), in_use
-
-        return await self._store.read(caller, work)
-
-    async def filter(
-        self,
-        caller: Caller,
-        *,
-        query: str = "",
-        tags: Sequence[str] = (),
-        order: PromptOrder = "updated",
-        limit: int,
-        offset: int,
-    ) -> PromptEntries:
-        """Return prompts with all of `tags` and with `query` in title or content, ignoring case."""
-        wanted = normalise_tags(tags)[:MAX_TAGS]
-        checked_query(query)
-
-        async def work(transaction: Transaction) -> PromptEntries:
-            await readable_project(transaction, caller)
-            total, found = await transaction.prompts.filter(
-                caller.project,
-                query=query,
-                tags=wanted,
-                order=order,
-                limit=limit,
-                offset=offset,
-                max_matches=MAX_MATCHES + 1,
-            )
-            if (query or wanted) and total > MAX_MATCHES:
-                return PromptEntries(found[: max(MAX_MATCHES - offset, 0)], MAX_MATCHES, is_more=True)
-            return PromptEntries(found, total)
-
-        return await self._store.read(caller, work, slow=bool(query or wanted))
-
-    async def tags(self, caller: Caller) -> list[TagCount]:
-        """Return the tags in use, most used first."""
-
-        async def work(transaction: Transaction) -> list[TagCount]:
-            await readable_project(transaction, caller)
-            return await transaction.prompts.tags_in_use(caller.project)
-
-        return await self._store.read(caller, work)
-
-    async def retag(
-        self, caller: Caller, address: PromptAddress, *, add: Sequence[str] = (), remove: Sequence[str] = ()
-    ) -> tuple[Prompt, bool]:
-        """Add and remove tags of a prompt. Returns the prompt and whether it changed."""
-        require(problems(tags=add))
-        removed = normalise_tags(remove)
-
-        async def work(transaction: Transaction) -> tuple[Prompt, bool]:
-            prompt = await address.find(transaction, await writable_project(transaction, caller))
-            kept = [tag for tag in prompt.tags if tag not in removed]
-            tags = normalise_tags([*kept, *add])
-            require(problems(tags=tags))
-            if tags == prompt.tags:
-                return prompt, False
-            return await _set_tags(transaction, prompt, tags), True
-
-        return await self._store.write(caller, work)
-
-    async def rename_tag(self, caller: Caller, old: str, new: str) -> list[str]:
-        """Rename a tag on every prompt of the project in one transaction.
-
-        Returns the names of these prompts; empty if no prompt has the tag.
-        """
-        require(problems(tags=[new]))
-        (old,), (new,) = normalise_tags([old]), normalise_tags([new])
-
-        async def work(transaction: Transaction) -> list[str]:
-            project = await writable_project(transaction, caller)
-            names = []
-            for found in await transaction.prompts.ids_with_tag(project.id, old):
-                # One at a time: all prompts might not fit into memory.
-                prompt = await PromptAddress(id=found).find(transaction, project)
-                tags = normalise_tags(new if tag == old else tag for tag in prompt.tags)
-                if tags != prompt.tags:
-                    await _set_tags(transaction, prompt, tags)
-                names.append(prompt.name)
-            return names
-
-        return await self._store.write(caller, work)
-
-
-async def _set_tags(transaction: Transaction, prompt: Prompt, tags: tuple[str, ...]) -> Prompt:
-    changed = replace(prompt, tags=tags, updated_at=transaction.now, version=prompt.version + 1)
-    await transaction.write("update", prompt, changed)
-    return changed
-
-
-async def _free_name(transaction: Transaction, project: Project, name: str | None, derived: str) -> str:
-    if name is not None:
-        if await transaction.prompts.name_taken(project.id, name):
-            raise NameTaken("prompt", name, project.name)
-        return name
-    for candidate in numbered_names(derived, "-{}", NAME_LENGTH):
-        if not await transaction.prompts.name_taken(project.id, candidate):
-            return candidate
-    raise AssertionError("alternatives never end")
-
-
-async def _free_title(transaction: Transaction, project: Project, name: str | None, title: str | None) -> str:
-    if title is not None:
-        if await transaction.prompts.title_taken(project.id, title):
-            raise TitleTaken(title, project.name)
-        return title
-    for candidate in numbered_names(name or "", " ({})", TITLE_LENGTH):
-        if not await transaction.prompts.title_taken(project.id, candidate):
-            return candidate
-    raise AssertionError("alternatives never end")
+    async def page(self, caller: Caller, query: PromptQuery) -> PromptPage:
+        """See `page_prompts`."""
+        is_slow = bool(query.text or query.all_tags)
+        return await self._store.read(caller, page_prompts, query, slow=is_slow)

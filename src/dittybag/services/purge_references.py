@@ -10,11 +10,11 @@ from dittybag.domain.errors import AmbiguousReference, NothingToPurge
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
+from dittybag.services.history_service import iterate_changes
 from dittybag.services.purge_service import EntityKey, Selection
 
-#: Number of changes to read at a time.
-_PAGE: Final = 100
 _CHANGE: Final = "change"
 
 
@@ -38,16 +38,20 @@ class PurgeReferences:
         wanted = kinds[0] if kinds else kind
         if wanted is None and name.isascii() and name.isdigit() and len(name) < 19:
             return Selection(seq=int(name))
+        return await self._store.read(
+            lambda transaction: _select(transaction, reference, name, wanted, project), slow=True
+        )
 
-        async def work(transaction: Transaction) -> Selection:
-            found = await _find_entities(transaction, name, wanted, project)
-            if not found:
-                raise NothingToPurge(reference)
-            if len({(key[0], owner) for key, owner in found.items()}) > 1:
-                raise AmbiguousReference(reference, await _describe(transaction, name, found))
-            return Selection(tuple(found))
 
-        return await self._store.read(work, slow=True)
+async def _select(
+    transaction: Transaction, reference: str, name: str, kind: Kind | None, project: int | None
+) -> Selection:
+    found = await _find_entities(transaction, name, kind, project)
+    if not found:
+        raise NothingToPurge(reference)
+    if len({(key[0], owner) for key, owner in found.items()}) > 1:
+        raise AmbiguousReference(reference, await _describe(transaction, name, found))
+    return Selection(tuple(found))
 
 
 async def _find_entities(
@@ -75,14 +79,8 @@ async def _ever_named(
     transaction: Transaction, name: str, kind: Kind, project: int | None
 ) -> dict[EntityKey, None]:
     """Return the entities that ever had a name, title or URI."""
-    keys: dict[EntityKey, None] = {}
-    before: int | None = None
-    while page := await transaction.changes.page(
-        project, kind=kind, entity=None, name=name, before=before, limit=_PAGE
-    ):
-        keys |= dict.fromkeys((change.kind, change.entity) for change in page)
-        before = page[-1].seq
-    return keys
+    query = ChangeQuery(project=project, kind=kind, name=name)
+    return {(change.kind, change.entity): None async for change in iterate_changes(transaction, query)}
 
 
 def _is_named(state: Entity | Purged, name: str) -> bool:

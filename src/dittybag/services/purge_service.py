@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -22,16 +23,12 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import PurgedStates, Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
 from dittybag.services.caller import Caller, require_write_scope, writable_project
-from dittybag.services.history_service import fit_page, is_visible
+from dittybag.services.history_service import is_visible, iterate_changes, read_page
 
 EntityKey: TypeAlias = tuple[Kind, str]
-
-#: Number of changes of one entity to read at a time; each may have the complete text twice.
-_PAGE: Final = 20
-#: Number of changes of the log to look up at a time. Those that are read at once are limited in size, too.
-_SCANNED: Final = 500
 
 #: What belongs to a project and is purged with it. The project of a task is free text.
 _CONTENT_KINDS: Final[tuple[Kind, ...]] = ("prompt", "resource")
@@ -87,11 +84,9 @@ class PurgeService:
         _require_admin(caller, selection)
         if selection.entities is None and selection.seq is None:
             return await self._purge_log(caller, selection, dry_run=True)
-
-        async def work(transaction: Transaction) -> list[PurgeItem]:
-            return await _purge_entities(transaction, caller, selection, dry_run=True)
-
-        return await self._store.read(work, slow=True)
+        return await self._store.read(
+            partial(_purge_entities, caller=caller, selection=selection, dry_run=True), slow=True
+        )
 
     async def run(self, caller: Caller, selection: Selection) -> list[PurgeItem]:
         """Purge the selection and return what was purged.
@@ -99,37 +94,30 @@ class PurgeService:
         Raises the same as `plan`, and `PurgeUnfinished` if content may be left in free pages.
         """
         _require_admin(caller, selection)
-
-        async def work(transaction: Transaction) -> list[PurgeItem]:
-            return await _purge_entities(transaction, caller, selection, dry_run=False)
-
         if selection.entities is None and selection.seq is None:
             items = await self._purge_log(caller, selection, dry_run=False)
         else:
-            items = await self._store.write(work, actor=caller.actor)
+            purge = partial(_purge_entities, caller=caller, selection=selection, dry_run=False)
+            items = await self._store.write(purge, actor=caller.actor)
         await self.finish()
         return items
 
     async def is_unfinished(self) -> bool:
         """Return whether purged content may still be in free pages."""
-        return await self._store.read(_pending_purge) is not None
+        return await self._store.read(lambda transaction: transaction.pending_purge()) is not None
 
     async def finish(self) -> bool:
         """Remove what purges have left in the store. Returns whether there was anything to do.
 
         Raises `PurgeUnfinished`.
         """
-        number = await self._store.read(_pending_purge)
+        number = await self._store.read(lambda transaction: transaction.pending_purge())
         if number is None:
             return False
-
-        async def complete(transaction: Transaction) -> None:
-            await transaction.complete_purges(number)
-
         try:
-            await self._store.write(_delete_unused_contents, actor="")
+            await self._store.write(lambda transaction: transaction.delete_unused_contents(), actor="")
             await self._store.scrub()
-            await self._store.write(complete, actor="")
+            await self._store.write(lambda transaction: transaction.complete_purges(number), actor="")
         except StorageError as error:
             raise PurgeUnfinished(str(error)) from error
         return True
@@ -137,26 +125,22 @@ class PurgeService:
     async def _purge_log(self, caller: Caller, selection: Selection, *, dry_run: bool) -> list[PurgeItem]:
         """Purge old versions of all entities, in several transactions: each leaves the store consistent."""
         collector = _Collector(caller, selection)
-
-        async def write(transaction: Transaction) -> None:
-            await collector.write(transaction)
-            await transaction.record_purge()
-
         before: int | None = None
-        while chunk := await self._read_chunk(before):
+        while chunk := await self._store.read(
+            partial(read_page, query=ChangeQuery(before=before)), slow=True
+        ):
             for change in chunk:
                 collector.add(change)
             if not dry_run and collector.states:
-                await self._store.write(write, actor=caller.actor)
+                await self._store.write(partial(_purge_collected, collector=collector), actor=caller.actor)
             collector.clear()
             before = chunk[-1].seq
         return collector.items
 
-    async def _read_chunk(self, before: int | None) -> list[Change]:
-        async def work(transaction: Transaction) -> list[Change]:
-            return await _read_page(transaction, before)
 
-        return await self._store.read(work, slow=True)
+async def _purge_collected(transaction: Transaction, collector: _Collector) -> None:
+    await collector.write(transaction)
+    await transaction.record_purge()
 
 
 class _Collector:
@@ -245,7 +229,7 @@ async def _purge_entities(
         entity = await _current(transaction, key) if selection.is_whole else None
         if entity is not None and not dry_run:
             await transaction.write("delete", entity, None)
-        async for change in _changes_of(transaction, key):
+        async for change in iterate_changes(transaction, _query(key)):
             collector.add(change, deletes=entity is not None)
         if not dry_run:
             await collector.write(transaction)
@@ -279,7 +263,7 @@ async def _select_version(transaction: Transaction, caller: Caller, seq: int) ->
     if change.after is None:
         return Selection((key,), seq=seq)
     replaced_by: int | None = None
-    async for later in _changes_of(transaction, key):
+    async for later in iterate_changes(transaction, _query(key)):
         if later.seq == seq:
             break
         replaced_by = later.seq
@@ -316,10 +300,15 @@ async def _with_contents(transaction: Transaction, selection: Selection) -> list
     for key in selection.entities or ():
         if key[0] == "project" and selection.is_whole:
             for kind in _CONTENT_KINDS:
-                async for change in _changes_in(transaction, int(key[1]), kind):
+                async for change in iterate_changes(transaction, ChangeQuery(project=int(key[1]), kind=kind)):
                     found[kind, change.entity] = None
         found[key] = None
     return list(found)
+
+
+def _query(key: EntityKey) -> ChangeQuery:
+    """Return the query for all changes of an entity."""
+    return ChangeQuery(kind=key[0], entity=key[1])
 
 
 async def _current(transaction: Transaction, key: EntityKey) -> Entity | None:
@@ -328,41 +317,3 @@ async def _current(transaction: Transaction, key: EntityKey) -> Entity | None:
     if isinstance(found, Project) and found.name == DEFAULT_PROJECT:
         raise ProjectProtected(found.name)
     return found
-
-
-async def _changes_of(transaction: Transaction, key: EntityKey) -> AsyncIterator[Change]:
-    """Yield the changes of an entity, newest first."""
-    before: int | None = None
-    while page := await transaction.changes.page(
-        None, kind=key[0], entity=key[1], before=before, limit=_PAGE
-    ):
-        for change in page:
-            yield change
-        before = page[-1].seq
-
-
-async def _changes_in(transaction: Transaction, project: int, kind: Kind) -> AsyncIterator[Change]:
-    """Yield the changes of a kind in a project, newest first."""
-    before: int | None = None
-    while page := await _read_page(transaction, before, project=project, kind=kind):
-        for change in page:
-            yield change
-        before = page[-1].seq
-
-
-async def _read_page(
-    transaction: Transaction, before: int | None, *, project: int | None = None, kind: Kind | None = None
-) -> list[Change]:
-    """Return the newest changes before a `seq`, as many as fit into a page."""
-    if before is None:
-        before = await transaction.changes.newest_seq() + 1
-    found = await transaction.changes.find_seqs(project, after=0, before=before, limit=_SCANNED, kind=kind)
-    return await transaction.changes.by_seqs(fit_page(found)) if found else []
-
-
-async def _pending_purge(transaction: Transaction) -> int | None:
-    return await transaction.pending_purge()
-
-
-async def _delete_unused_contents(transaction: Transaction) -> None:
-    await transaction.delete_unused_contents()

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Final
+from hashlib import sha256
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from dittybag.domain.errors import (
-    Conflict,
-    NameTaken,
-    NotFound,
-    Outdated,
-    Problem,
-    ResourceNotFound,
-    SeveralConflicts,
-    UriTaken,
-    require,
-)
-from dittybag.domain.ports import ResourceOrder, Store, TemplateSyntax, Transaction
+from dittybag.domain.entities import ENTITY_TYPES
+from dittybag.domain.errors import NotFound, Problem, ResourceNotFound, SeveralConflicts, require
+from dittybag.domain.ports import Store, TemplateSyntax, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import size_problem
+from dittybag.domain.queries import ResourceQuery
 from dittybag.domain.resources import (
     CONTENT_BYTES,
     DEFAULT_MIME_TYPE,
@@ -36,9 +29,21 @@ from dittybag.services.caller import (
     ScopedStore,
     checked_query,
     readable_project,
+    reading,
     require_syntax,
     writable_project,
+    writing,
 )
+from dittybag.services.entity_writes import (
+    create,
+    delete_all,
+    find_conflicts,
+    given_fields,
+    next_version,
+    require_version,
+)
+
+_RESOURCE: Final = ENTITY_TYPES["resource"]
 
 #: Maximum number of MIME types in a filter.
 _MAX_TYPES: Final = 50
@@ -68,6 +73,150 @@ class ResourcePage(Struct, frozen=True):
     types: list[tuple[str, int]]
 
 
+async def create_resource(
+    transaction: Transaction, caller: Caller, fields: dict[str, Any], data: bytes
+) -> tuple[Resource, Project]:
+    project = await writable_project(transaction, caller)
+    resource = Resource(
+        number=0,
+        id=transaction.new_id(),
+        project=project.id,
+        **fields,
+        sha256=sha256(data).hexdigest(),
+        size=len(data),
+        created_at=transaction.now,
+        updated_at=transaction.now,
+    )
+    await _require_unique(transaction, None, resource, project)
+    await transaction.store_content(data)
+    return await create(transaction, resource), project
+
+
+async def update_resource(
+    transaction: Transaction, caller: Caller, name: str, change: ResourceChange, version: int | None
+) -> tuple[Resource, Project]:
+    """Change the given fields. Raises `Outdated` if `version` is given and not the current version."""
+    project = await writable_project(transaction, caller)
+    resource = await _find_by_name(transaction, project, name)
+    require_version(resource, version)
+    fields = _RESOURCE.normalise(given_fields(change, "content"))
+    content = None if change.content is UNSET else change.content
+    # The MIME type that the content is checked against may be the stored one.
+    fields.setdefault("mime_type", resource.mime_type)
+    require(_problems(content, **fields))
+    if content is not None:
+        data = _encode(content, fields["mime_type"])
+        fields |= {"sha256": sha256(data).hexdigest(), "size": len(data)}
+    elif is_text(fields["mime_type"]) and not resource.is_text:
+        _require_text(await transaction.content(resource.sha256), fields["mime_type"])
+    changed = next_version(resource, transaction.now, **fields)
+    await _require_unique(transaction, resource, changed, project)
+    if content is not None:
+        await transaction.store_content(data)
+    await transaction.write("update", resource, changed)
+    return changed, project
+
+
+async def delete_resource(transaction: Transaction, caller: Caller, name: str) -> tuple[Resource, Project]:
+    project = await writable_project(transaction, caller)
+    resource = await _find_by_name(transaction, project, name)
+    await transaction.write("delete", resource, None)
+    return resource, project
+
+
+async def delete_resources(
+    transaction: Transaction, caller: Caller, references: Sequence[str]
+) -> list[Resource]:
+    """Delete resources by name or URI: all of them or, if one does not exist, none."""
+    project = await writable_project(transaction, caller)
+    found = [await _by_name_or_uri(transaction, project, reference) for reference in references]
+    return await delete_all(transaction, found)
+
+
+async def find_resource(transaction: Transaction, caller: Caller, reference: str) -> Resource:
+    """Return a resource by name or URI. Raises `ResourceNotFound`."""
+    return await _by_name_or_uri(transaction, await readable_project(transaction, caller), reference)
+
+
+async def resource_by_id(transaction: Transaction, caller: Caller, id: str) -> Resource:
+    """Return a resource by id. Raises `ResourceNotFound`."""
+    project = await readable_project(transaction, caller)
+    found: Resource | None = await transaction.find("resource", id=id)
+    if found is None or found.project != project.id:
+        raise ResourceNotFound(id, project.name)
+    return found
+
+
+async def read_contents(transaction: Transaction, caller: Caller, states: Sequence[Resource]) -> list[bytes]:
+    """Return the contents of current or former versions of resources in the caller's project."""
+    project = await readable_project(transaction, caller)
+    if any(state.project != project.id for state in states):
+        raise ValueError("a resource of another project")
+    return [await transaction.content(state.sha256) for state in states]
+
+
+async def page_resources(
+    transaction: Transaction, caller: Caller, query: ResourceQuery, types: list[tuple[str, int]] | None
+) -> ResourcePage:
+    """Return resources and templates of the caller's project.
+
+    `types`: the MIME types in the project, if they are known.
+    """
+    checked_query(query.text)
+    project = await readable_project(transaction, caller)
+    total, found = await transaction.resources.page(replace(query, project=project.id))
+    if types is None:
+        types = await transaction.resources.types(project.id, _MAX_TYPES)
+    return ResourcePage(total, found, types)
+
+
+async def all_resources(transaction: Transaction, caller: Caller) -> list[Resource]:
+    """Return all resources and templates in creation order."""
+    await readable_project(transaction, caller)
+    return await transaction.resources.listing(caller.project)
+
+
+async def read_resource(transaction: Transaction, caller: Caller, uri: str) -> tuple[Resource, bytes]:
+    """Return a resource with its content. Raises `ResourceNotFound`."""
+    project = await readable_project(transaction, caller)
+    resource = await transaction.resources.by_uri(project.id, uri)
+    if resource is None:
+        raise ResourceNotFound(uri, project.name)
+    return resource, await transaction.content(resource.sha256)
+
+
+async def list_templates(transaction: Transaction, caller: Caller) -> list[Resource]:
+    """Return the resource templates: resources whose URI has variables."""
+    await readable_project(transaction, caller)
+    return await transaction.resources.listing(caller.project, templates=True)
+
+
+async def list_resources(
+    transaction: Transaction, caller: Caller, after: int, limit: int, *, templates: bool | None
+) -> list[Resource]:
+    """Return resources, templates or (`None`) both in creation order, starting after number `after`."""
+    await readable_project(transaction, caller)
+    return await transaction.resources.listing(caller.project, after=after, limit=limit, templates=templates)
+
+
+async def list_uris(transaction: Transaction, caller: Caller, prefix: str, limit: int) -> list[str]:
+    await readable_project(transaction, caller)
+    return await transaction.resources.uris(caller.project, prefix, limit)
+
+
+async def template_after(
+    transaction: Transaction, caller: Caller, name: str, change: ResourceChange
+) -> str | bytes | None:
+    """Return the content of a resource after a change; `None` if it is not a template then."""
+    project = await readable_project(transaction, caller)
+    resource = await _find_by_name(transaction, project, name)
+    uri = resource.uri if change.uri is UNSET else change.uri
+    mime_type = resource.mime_type if change.mime_type is UNSET else change.mime_type
+    if not is_template(uri) or not is_text(mime_type):
+        return None
+    return await transaction.content(resource.sha256) if change.content is UNSET else change.content
+
+
 class ResourceService:
     """Creates, finds, lists, changes and deletes resources."""
 
@@ -77,6 +226,17 @@ class ResourceService:
         self._stamp = store.stamp
         #: The MIME types of projects, with the stamp they were read at.
         self._types: dict[int, tuple[Hashable, list[tuple[str, int]]]] = {}
+
+    delete = writing(delete_resource)
+    delete_all = writing(delete_resources)
+    get = reading(find_resource)
+    by_id = reading(resource_by_id)
+    contents = reading(read_contents)
+    all = reading(all_resources)
+    read = reading(read_resource)
+    templates = reading(list_templates)
+    listing = reading(list_resources)
+    uris = reading(list_uris)
 
     async def create(
         self,
@@ -93,243 +253,48 @@ class ResourceService:
 
         Bytes are stored unchanged; a string is base64 if the MIME type is not a text type.
         """
-        title = title or None
-        require(
-            _problems(content, name=name, uri=uri, mime_type=mime_type, title=title, description=description)
+        fields = _RESOURCE.normalise(
+            {"name": name, "uri": uri, "mime_type": mime_type, "title": title, "description": description}
         )
+        require(_problems(content, **fields))
         data = _encode(content, mime_type)
         if is_template(uri) and is_text(mime_type):
             await require_syntax(self._syntax, caller, data.decode())
-
-        async def work(transaction: Transaction) -> tuple[Resource, Project]:
-            project = await writable_project(transaction, caller)
-            await _require_free(transaction, project, name, uri)
-            resource = Resource(
-                number=0,
-                id=transaction.new_id(),
-                project=project.id,
-                name=name,
-                uri=uri,
-                title=title,
-                description=description or None,
-                mime_type=mime_type,
-                sha256=await transaction.store_content(data),
-                size=len(data),
-                created_at=transaction.now,
-                updated_at=transaction.now,
-            )
-            stored = await transaction.write("create", None, resource)
-            assert stored is not None
-            return stored, project
-
-        return await self._store.write(caller, work)
+        return await self._store.write(caller, create_resource, fields, data)
 
     async def update(
         self, caller: Caller, name: str, change: ResourceChange, *, version: int | None = None
     ) -> tuple[Resource, Project]:
-        """Change the given fields. Raises `Outdated` if `version` is given and not the current version."""
-        content = None if change.content is UNSET else change.content
-        texts = {
-            field: value or None
-            for field in ("title", "description")
-            if (value := getattr(change, field)) is not UNSET
-        }
-        address = {
-            field: value for field in ("name", "uri") if (value := getattr(change, field)) is not UNSET
-        }
-
+        """See `update_resource`."""
         await self._require_syntax(caller, name, change)
-
-        async def work(transaction: Transaction) -> tuple[Resource, Project]:
-            project = await writable_project(transaction, caller)
-            resource = await _find_resource(transaction, project, name)
-            if version is not None and version != resource.version:
-                raise Outdated("resource", resource.name)
-            kind = resource.mime_type if change.mime_type is UNSET else change.mime_type
-            # The MIME type that the content is checked against may be the stored one.
-            require(_problems(content, mime_type=kind, **address, **texts))
-            renamed = {field: value for field, value in address.items() if value != getattr(resource, field)}
-            await _require_free(transaction, project, renamed.get("name"), renamed.get("uri"))
-            changed = replace(
-                resource,
-                **renamed,
-                **texts,
-                mime_type=kind,
-                updated_at=transaction.now,
-                version=resource.version + 1,
-            )
-            if content is not None:
-                data = _encode(content, kind)
-                changed = replace(changed, sha256=await transaction.store_content(data), size=len(data))
-            elif is_text(kind) and not resource.is_text:
-                _require_text(await transaction.content(resource.sha256), kind)
-            await transaction.write("update", resource, changed)
-            return changed, project
-
-        return await self._store.write(caller, work)
+        return await self._store.write(caller, update_resource, name, change, version)
 
     async def _require_syntax(self, caller: Caller, name: str, change: ResourceChange) -> None:
         """Raise `Invalid` if the change makes the resource a template that cannot be parsed."""
         if self._syntax is None or change.content is change.uri is change.mime_type is UNSET:
             return
-
-        async def work(transaction: Transaction) -> tuple[Resource, bytes | None]:
-            project = await readable_project(transaction, caller)
-            resource = await _find_resource(transaction, project, name)
-            uri = resource.uri if change.uri is UNSET else change.uri
-            is_needed = change.content is UNSET and is_template(uri)
-            return resource, await transaction.content(resource.sha256) if is_needed else None
-
         try:
-            resource, stored = await self._store.read(caller, work)
-        except NotFound:
+            content = await self._store.read(caller, template_after, name, change)
+            text = content.decode() if isinstance(content, bytes) else content
+        except (NotFound, UnicodeDecodeError):
             # The update reports it.
             return
-        uri = resource.uri if change.uri is UNSET else change.uri
-        kind = resource.mime_type if change.mime_type is UNSET else change.mime_type
-        content = stored if change.content is UNSET else change.content
-        if is_template(uri) and is_text(kind) and content is not None:
-            try:
-                text = content if isinstance(content, str) else content.decode()
-            except UnicodeDecodeError:
-                # Not text, which the update reports.
-                return
+        if text is not None:
             await require_syntax(self._syntax, caller, text)
 
-    async def delete(self, caller: Caller, name: str) -> tuple[Resource, Project]:
-        async def work(transaction: Transaction) -> tuple[Resource, Project]:
-            project = await writable_project(transaction, caller)
-            resource = await _find_resource(transaction, project, name)
-            await transaction.write("delete", resource, None)
-            return resource, project
-
-        return await self._store.write(caller, work)
-
-    async def delete_all(self, caller: Caller, references: Sequence[str]) -> list[Resource]:
-        """Delete resources by name or URI: all of them or, if one does not exist, none."""
-
-        async def work(transaction: Transaction) -> list[Resource]:
-            project = await writable_project(transaction, caller)
-            found = [await _by_name_or_uri(transaction, project, reference) for reference in references]
-            deleted = list({resource.id: resource for resource in found}.values())
-            for resource in deleted:
-                await transaction.write("delete", resource, None)
-            return deleted
-
-        return await self._store.write(caller, work)
-
-    async def get(self, caller: Caller, reference: str) -> Resource:
-        """Return a resource by name or URI. Raises `ResourceNotFound`."""
-
-        async def work(transaction: Transaction) -> Resource:
-            return await _by_name_or_uri(transaction, await readable_project(transaction, caller), reference)
-
-        return await self._store.read(caller, work)
-
-    async def by_id(self, caller: Caller, id: str) -> Resource:
-        """Return a resource by id. Raises `ResourceNotFound`."""
-
-        async def work(transaction: Transaction) -> Resource:
-            project = await readable_project(transaction, caller)
-            found: Resource | None = await transaction.find("resource", id=id)
-            if found is None or found.project != project.id:
-                raise ResourceNotFound(id, project.name)
-            return found
-
-        return await self._store.read(caller, work)
-
-    async def contents(self, caller: Caller, states: Sequence[Resource]) -> list[bytes]:
-        """Return the contents of current or former versions of resources in the caller's project."""
-
-        async def work(transaction: Transaction) -> list[bytes]:
-            project = await readable_project(transaction, caller)
-            if any(state.project != project.id for state in states):
-                raise ValueError("a resource of another project")
-            return [await transaction.content(state.sha256) for state in states]
-
-        return await self._store.read(caller, work)
-
-    async def page(
-        self,
-        caller: Caller,
-        *,
-        text: str = "",
-        mime_type: str | None = None,
-        order: ResourceOrder = "updated",
-        limit: int,
-        offset: int = 0,
-    ) -> ResourcePage:
-        """Return resources and templates of a type, or of any, with `text` in name, title or URI."""
-        checked_query(text)
-
-        async def work(transaction: Transaction) -> ResourcePage:
-            project = await readable_project(transaction, caller)
-            total, found = await transaction.resources.filter(
-                project.id, text=text, mime_type=mime_type, order=order, limit=limit, offset=offset
-            )
-            if types is not None:
-                return ResourcePage(total, found, types)
-            return ResourcePage(total, found, await transaction.resources.types(project.id, _MAX_TYPES))
-
+    async def page(self, caller: Caller, query: ResourceQuery) -> ResourcePage:
+        """See `page_resources`."""
         stamp = self._stamp("resource", caller.project)
         known, types = self._types.get(caller.project, (None, None))
         if stamp is None or stamp != known:
             types = None
-        page = await self._store.read(caller, work, slow=True)
+        page = await self._store.read(caller, page_resources, query, types, slow=True)
         # Cached because counting the types reads all resources.
         if stamp is not None:
             if len(self._types) >= _MAX_CACHED:
                 self._types.clear()
             self._types[caller.project] = stamp, page.types
         return page
-
-    async def all(self, caller: Caller) -> list[Resource]:
-        """Return all resources and templates in creation order."""
-
-        async def work(transaction: Transaction) -> list[Resource]:
-            await readable_project(transaction, caller)
-            return await transaction.resources.in_project(caller.project)
-
-        return await self._store.read(caller, work)
-
-    async def read(self, caller: Caller, uri: str) -> tuple[Resource, bytes]:
-        """Return a resource with its content. Raises `ResourceNotFound`."""
-
-        async def work(transaction: Transaction) -> tuple[Resource, bytes]:
-            project = await readable_project(transaction, caller)
-            resource = await transaction.resources.by_uri(project.id, uri)
-            if resource is None:
-                raise ResourceNotFound(uri, project.name)
-            return resource, await transaction.content(resource.sha256)
-
-        return await self._store.read(caller, work)
-
-    async def templates(self, caller: Caller) -> list[Resource]:
-        """Return the resource templates: resources whose URI has variables."""
-
-        async def work(transaction: Transaction) -> list[Resource]:
-            await readable_project(transaction, caller)
-            return await transaction.resources.templates(caller.project)
-
-        return await self._store.read(caller, work)
-
-    async def listing(
-        self, caller: Caller, after: int, limit: int, *, templates: bool | None
-    ) -> list[Resource]:
-        """Return resources, templates or (`None`) both in creation order, starting after number `after`."""
-
-        async def work(transaction: Transaction) -> list[Resource]:
-            await readable_project(transaction, caller)
-            return await transaction.resources.listing(caller.project, after, limit, templates=templates)
-
-        return await self._store.read(caller, work)
-
-    async def uris(self, caller: Caller, prefix: str, limit: int) -> list[str]:
-        async def work(transaction: Transaction) -> list[str]:
-            await readable_project(transaction, caller)
-            return await transaction.resources.uris(caller.project, prefix, limit)
-
-        return await self._store.read(caller, work)
 
 
 def _require_text(content: bytes, mime_type: str) -> None:
@@ -363,14 +328,10 @@ def _encode(content: str | bytes, mime_type: str) -> bytes:
     return content if isinstance(content, bytes) else content_bytes(content, mime_type)
 
 
-async def _require_free(
-    transaction: Transaction, project: Project, name: str | None, uri: str | None
+async def _require_unique(
+    transaction: Transaction, before: Resource | None, after: Resource, project: Project
 ) -> None:
-    conflicts: list[Conflict] = []
-    if name is not None and await transaction.resources.by_name(project.id, name) is not None:
-        conflicts.append(NameTaken("resource", name, project.name))
-    if uri is not None and await transaction.resources.by_uri(project.id, uri) is not None:
-        conflicts.append(UriTaken(uri, project.name))
+    conflicts = await find_conflicts(transaction, before, after, project)
     if conflicts:
         raise conflicts[0] if len(conflicts) == 1 else SeveralConflicts(conflicts)
 
@@ -383,7 +344,7 @@ async def _by_name_or_uri(transaction: Transaction, project: Project, reference:
     return resource
 
 
-async def _find_resource(transaction: Transaction, project: Project, name: str) -> Resource:
+async def _find_by_name(transaction: Transaction, project: Project, name: str) -> Resource:
     resource = await transaction.resources.by_name(project.id, name)
     if resource is None:
         raise ResourceNotFound(name, project.name)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged, require_content
-from dittybag.domain.errors import ChangedMeanwhile, Outdated, TaskNotFound, require
-from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.entities import ENTITY_TYPES
+from dittybag.domain.errors import ChangedMeanwhile, TaskNotFound, require
+from dittybag.domain.ports import Store, Transaction, Write
+from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import (
     ENERGIES,
     PRIORITIES,
@@ -22,7 +24,16 @@ from dittybag.domain.tasks import (
     TaskOrder,
     problems,
 )
-from dittybag.services.caller import Caller, ScopedStore, checked_query, require_write_scope
+from dittybag.services.caller import (
+    Caller,
+    ScopedStore,
+    checked_query,
+    owner_reading,
+    reading,
+    require_write_scope,
+    writing,
+)
+from dittybag.services.entity_writes import create, delete_all, next_version, require_version, update
 
 
 class TaskStats(Struct, frozen=True):
@@ -49,305 +60,216 @@ class TaskBoard(Struct, frozen=True):
     count: int
 
 
-class TaskService:
-    """Creates, finds, lists, changes, completes and deletes tasks. Users see only their own."""
+async def create_task(transaction: Transaction, caller: Caller, /, **fields: Any) -> Task:
+    """Create a task. `fields`: fields of `Task`."""
+    require_write_scope(caller)
+    now = transaction.now
+    task = Task(id=0, user=caller.user, created_at=now, updated_at=now, **_validate(fields))
+    return await create(transaction, task)
 
-    def __init__(self, store: Store) -> None:
-        self._store = ScopedStore(store)
 
-    async def create(self, caller: Caller, **fields: Any) -> Task:
-        """Create a task. `fields`: fields of `Task`."""
-        require_write_scope(caller)
-        fields = _validate(fields)
+async def find_task(transaction: Transaction, caller: Caller, id: int) -> Task:
+    """Return a task of the caller. Raises `TaskNotFound`."""
+    task = await transaction.tasks.get(caller.user, id)
+    if task is None:
+        raise TaskNotFound(id)
+    return task
 
-        async def work(transaction: Transaction) -> Task:
-            now = transaction.now
-            task = Task(id=0, user=caller.user, created_at=now, updated_at=now, **fields)
-            stored = await transaction.write("create", None, task)
-            assert stored is not None
-            return stored
 
-        return await self._store.write(caller, work)
+async def find_own_tasks(transaction: Transaction, caller: Caller, ids: Sequence[int]) -> list[Task]:
+    """Return tasks that the caller may change, each once. Raises `TaskNotFound`."""
+    require_write_scope(caller)
+    return [await find_task(transaction, caller, task_id) for task_id in dict.fromkeys(ids)]
 
-    async def get(self, caller: Caller, id: int) -> Task:
-        async def work(transaction: Transaction) -> Task:
-            return await _find_task(transaction, caller, id)
 
-        return await self._store.read(caller, work)
+async def page_tasks(transaction: Transaction, caller: Caller, query: TaskQuery) -> list[Task]:
+    """Return tasks of the caller by descending priority, then in creation order."""
+    return await transaction.tasks.page(replace(query, user=caller.user))
 
-    async def page(
-        self,
-        caller: Caller,
-        *,
-        project: str | None,
-        priority: int | None,
-        completed: bool,
-        limit: int,
-        offset: int,
-    ) -> list[Task]:
-        """Return tasks by descending priority, then in creation order."""
 
-        async def work(transaction: Transaction) -> list[Task]:
-            return await transaction.tasks.page(
-                caller.user,
-                project=project,
-                priority=priority,
-                completed=completed,
-                limit=limit,
-                offset=offset,
-            )
+async def update_task(
+    transaction: Transaction, caller: Caller, /, id: int, *, version: int | None = None, **fields: Any
+) -> Task:
+    """Change the given fields. Raises `Outdated` if `version` is given and not the current version."""
+    require_write_scope(caller)
+    fields = _validate(fields)
+    (task,) = await find_own_tasks(transaction, caller, [id])
+    require_version(task, version)
+    return await update(transaction, task, **fields)
 
-        return await self._store.read(caller, work)
 
-    async def filter(
-        self,
-        caller: Caller,
-        *,
-        project: str | None = None,
-        priority: int | None = None,
-        completed: bool | None = False,
-        due_by: str | None = None,
-        limit: int | None = None,
-    ) -> list[Task]:
-        """Return the matching tasks in the order of `page`. `completed`: `None` for open and completed."""
+async def complete_task(transaction: Transaction, caller: Caller, id: int) -> Task:
+    """Complete a task. A completed task stays as it is."""
+    (mark,) = await complete_tasks(transaction, caller, [id])
+    return mark.task
 
-        async def work(transaction: Transaction) -> list[Task]:
-            return await transaction.tasks.filter(
-                caller.user,
-                project=project,
-                priority=priority,
-                completed=completed,
-                due_by=due_by,
-                limit=limit,
-            )
 
-        return await self._store.read(caller, work, slow=True)
+async def complete_tasks(transaction: Transaction, caller: Caller, ids: Sequence[int]) -> list[TaskMark]:
+    """Complete tasks: all of them or, if one does not exist, none."""
+    return await _mark(transaction, caller, ids, transaction.now)
 
-    async def update(self, caller: Caller, id: int, *, version: int | None = None, **fields: Any) -> Task:
-        """Change the given fields. Raises `Outdated` if `version` is given and not the current version."""
-        require_write_scope(caller)
-        fields = _validate(fields)
 
-        async def work(transaction: Transaction) -> Task:
-            task = await _find_task(transaction, caller, id)
-            if version is not None and version != task.version:
-                raise Outdated("task", task.title)
-            changed = replace(task, **fields, updated_at=transaction.now, version=task.version + 1)
-            await transaction.write("update", task, changed)
-            return changed
+async def reopen_tasks(transaction: Transaction, caller: Caller, ids: Sequence[int]) -> list[TaskMark]:
+    """Reopen tasks: all of them or, if one does not exist, none."""
+    return await _mark(transaction, caller, ids, None)
 
-        return await self._store.write(caller, work)
 
-    async def complete(self, caller: Caller, id: int) -> Task:
-        """Complete a task. A completed task stays as it is."""
-        require_write_scope(caller)
+async def _mark(
+    transaction: Transaction, caller: Caller, ids: Sequence[int], completed_at: int | None
+) -> list[TaskMark]:
+    tasks = await find_own_tasks(transaction, caller, ids)
+    changed = {
+        task.id: next_version(task, transaction.now, completed_at=completed_at)
+        for task in tasks
+        if task.completed != (completed_at is not None)
+    }
+    await transaction.write_all(
+        [Write("update", task, changed[task.id]) for task in tasks if task.id in changed]
+    )
+    return [TaskMark(changed.get(task.id, task), task.id in changed) for task in tasks]
 
-        async def work(transaction: Transaction) -> Task:
-            task = await _find_task(transaction, caller, id)
-            if task.completed:
-                return task
-            now = transaction.now
-            done = replace(task, completed_at=now, updated_at=now, version=task.version + 1)
-            await transaction.write("update", task, done)
-            return done
 
-        return await self._store.write(caller, work)
+async def delete_task(transaction: Transaction, caller: Caller, id: int) -> Task:
+    (task,) = await delete_tasks(transaction, caller, [id])
+    return task
 
-    async def delete(self, caller: Caller, id: int) -> Task:
-        require_write_scope(caller)
 
-        async def work(transaction: Transaction) -> Task:
-            task = await _find_task(transaction, caller, id)
-            await transaction.write("delete", task, None)
-            return task
+async def delete_tasks(transaction: Transaction, caller: Caller, ids: Sequence[int]) -> list[Task]:
+    """Delete tasks: all of them or, if one does not exist, none."""
+    return await delete_all(transaction, await find_own_tasks(transaction, caller, ids))
 
-        return await self._store.write(caller, work)
 
-    async def complete_all(self, caller: Caller, ids: Sequence[int]) -> list[TaskMark]:
-        """Complete tasks: all of them or, if one does not exist, none."""
-        return await self._mark(caller, ids, lambda now: now)
+async def search_tasks(
+    transaction: Transaction,
+    caller: Caller,
+    text: str,
+    *,
+    title: bool = True,
+    notes: bool = True,
+    limit: int | None = None,
+    max_bytes: int | None = None,
+) -> tuple[int, list[Task]]:
+    """Count the open and completed tasks that contain every word of a text; return the first of them.
 
-    async def reopen_all(self, caller: Caller, ids: Sequence[int]) -> list[TaskMark]:
-        """Reopen tasks: all of them or, if one does not exist, none."""
-        return await self._mark(caller, ids, lambda now: None)
+    Case and accents do not matter. `max_bytes`: the maximum size of the texts of the returned tasks.
+    """
+    query = TaskQuery(
+        user=caller.user,
+        text=checked_query(text),
+        in_title=title,
+        in_notes=notes,
+        limit=limit,
+        max_bytes=max_bytes,
+    )
+    return await transaction.tasks.search(query)
 
-    async def _mark(
-        self, caller: Caller, ids: Sequence[int], completed_at: Callable[[int], int | None]
-    ) -> list[TaskMark]:
-        require_write_scope(caller)
 
-        async def work(transaction: Transaction) -> list[TaskMark]:
-            now = transaction.now
-            marks = []
-            for task_id in dict.fromkeys(ids):
-                task = await _find_task(transaction, caller, task_id)
-                changed = replace(
-                    task, completed_at=completed_at(now), updated_at=now, version=task.version + 1
-                )
-                is_changed = changed.completed != task.completed
-                if is_changed:
-                    await transaction.write("update", task, changed)
-                marks.append(TaskMark(changed if is_changed else task, is_changed))
-            return marks
+async def list_tasks(
+    transaction: Transaction,
+    caller: Caller,
+    filter: TaskFilter,
+    *,
+    order: TaskOrder,
+    limit: int,
+    offset: int,
+) -> TaskColumn:
+    """Return the number of matching tasks and a page of them."""
+    checked_query(filter.text)
+    _, [found] = await transaction.tasks.columns(
+        caller.user, filter, None, [0], span=range(1), order=order, limit=limit, offset=offset
+    )
+    return found
 
-        return await self._store.write(caller, work)
 
-    async def delete_all(self, caller: Caller, ids: Sequence[int]) -> list[Task]:
-        """Delete tasks: all of them or, if one does not exist, none."""
-        require_write_scope(caller)
+async def task_board(
+    transaction: Transaction,
+    caller: Caller,
+    filter: TaskFilter,
+    by: TaskGrouping,
+    *,
+    order: TaskOrder,
+    limit: int,
+    width: int,
+    first: int = 0,
+) -> TaskBoard:
+    """Return `width` columns from column `first` on, each with its first tasks.
 
-        async def work(transaction: Transaction) -> list[Task]:
-            deleted = []
-            for task_id in dict.fromkeys(ids):
-                task = await _find_task(transaction, caller, task_id)
-                await transaction.write("delete", task, None)
-                deleted.append(task)
-            return deleted
+    All priorities and energies are columns, highest first. Of projects, those with the most tasks come
+    first.
+    """
+    checked_query(filter.text)
+    keys = _column_keys(filter, by)
+    last = first + width if keys is None else min(first + width, len(keys))
+    count, columns = await transaction.tasks.columns(
+        caller.user, filter, by, keys, span=range(min(first, last), last), order=order, limit=limit
+    )
+    return TaskBoard(columns, count)
 
-        return await self._store.write(caller, work)
 
-    async def search(
-        self,
-        caller: Caller,
-        query: str,
-        *,
-        title: bool = True,
-        notes: bool = True,
-        limit: int | None = None,
-        max_bytes: int | None = None,
-    ) -> tuple[int, list[Task]]:
-        """Count the open and completed tasks that contain every word of `query`; return the first of them.
+async def completion_counts(transaction: Transaction, caller: Caller, since: int) -> dict[int, int]:
+    """Count the tasks completed since a time, by quarter of an hour since 1970."""
+    return await transaction.tasks.completion_counts(caller.user, since)
 
-        Case and accents do not matter. `max_bytes`: the maximum size of the texts of the returned tasks.
-        """
-        checked_query(query)
 
-        async def work(transaction: Transaction) -> tuple[int, list[Task]]:
-            return await transaction.tasks.search(
-                caller.user, query, title=title, notes=notes, limit=limit, max_bytes=max_bytes
-            )
+async def latest_task_change(transaction: Transaction, caller: Caller, id: int) -> Change:
+    """Return the latest change of a task, even a deleted one. Raises `TaskNotFound`."""
+    change = await transaction.changes.latest("task", str(id))
+    if change is None or not isinstance(change.state, Task | Purged) or change.state.user != caller.user:
+        raise TaskNotFound(id)
+    if isinstance(change.state, Purged):
+        require_content([change])
+    return change
 
-        return await self._store.read(caller, work, slow=True)
 
-    async def listing(
-        self, caller: Caller, filter: TaskFilter, *, order: TaskOrder, limit: int, offset: int
-    ) -> TaskColumn:
-        """Return the number of matching tasks and a page of them."""
-        checked_query(filter.text)
+async def undo_latest_task_change(transaction: Transaction, caller: Caller, id: int, seq: int) -> Task | None:
+    """Undo the latest change of a task. Returns the restored task, or `None` if the change created it.
 
-        async def work(transaction: Transaction) -> TaskColumn:
-            _, [found] = await transaction.tasks.columns(
-                caller.user, filter, None, [0], span=range(1), order=order, limit=limit, offset=offset
-            )
-            return found
+    Raises `ChangedMeanwhile` if `seq` is no longer the latest change.
+    """
+    require_write_scope(caller)
+    latest = await latest_task_change(transaction, caller, id)
+    if latest.seq != seq:
+        raise ChangedMeanwhile
+    require_content([latest])
+    wanted, current = latest.before, latest.after
+    assert isinstance(wanted, Task | None)
+    assert isinstance(current, Task | None)
+    if wanted is None:
+        await transaction.write("restore", current, None)
+        return None
+    last = wanted if current is None else current
+    return await transaction.write("restore", current, replace(wanted, version=last.version + 1))
 
-        return await self._store.read(caller, work, slow=True)
 
-    async def board(
-        self,
-        caller: Caller,
-        filter: TaskFilter,
-        by: TaskGrouping,
-        *,
-        order: TaskOrder,
-        limit: int,
-        width: int,
-        first: int = 0,
-    ) -> TaskBoard:
-        """Return `width` columns from column `first` on, each with its first tasks.
+async def task_groups(transaction: Transaction, caller: Caller) -> list[TaskGroup]:
+    """Count all and completed tasks by project and priority."""
+    return await transaction.tasks.groups(caller.user)
 
-        All priorities and energies are columns, highest first. Of projects, those with the most tasks come
-        first.
-        """
-        checked_query(filter.text)
 
-        async def work(transaction: Transaction) -> TaskBoard:
-            keys = _column_keys(filter, by)
-            last = first + width if keys is None else min(first + width, len(keys))
-            count, columns = await transaction.tasks.columns(
-                caller.user, filter, by, keys, span=range(min(first, last), last), order=order, limit=limit
-            )
-            return TaskBoard(columns, count)
+async def task_stats(transaction: Transaction, caller: Caller) -> TaskStats:
+    groups = await task_groups(transaction, caller)
+    by_project: dict[str | None, int] = {}
+    by_priority: dict[int, int] = {}
+    for group in groups:
+        by_project[group.project] = by_project.get(group.project, 0) + group.total
+        by_priority[group.priority] = by_priority.get(group.priority, 0) + group.total
+    return TaskStats(
+        by_project,
+        by_priority,
+        total=sum(group.total for group in groups),
+        completed=sum(group.completed for group in groups),
+    )
 
-        return await self._store.read(caller, work, slow=True)
 
-    async def completion_counts(self, caller: Caller, since: int) -> dict[int, int]:
-        """Count the tasks completed since a time, by quarter of an hour since 1970."""
-
-        async def work(transaction: Transaction) -> dict[int, int]:
-            return await transaction.tasks.completion_counts(caller.user, since)
-
-        return await self._store.read(caller, work, slow=True)
-
-    async def latest_change(self, caller: Caller, id: int) -> Change:
-        """Return the latest change of a task, even a deleted one. Raises `TaskNotFound`."""
-
-        async def work(transaction: Transaction) -> Change:
-            return await _latest_change(transaction, caller, id)
-
-        return await self._store.read(caller, work)
-
-    async def undo_latest(self, caller: Caller, id: int, seq: int) -> Task | None:
-        """Undo the latest change of a task. Returns the restored task, or `None` if the change created it.
-
-        Raises `ChangedMeanwhile` if `seq` is no longer the latest change.
-        """
-        require_write_scope(caller)
-
-        async def work(transaction: Transaction) -> Task | None:
-            latest = await _latest_change(transaction, caller, id)
-            if latest.seq != seq:
-                raise ChangedMeanwhile
-            require_content([latest])
-            wanted, current = latest.before, latest.after
-            assert isinstance(wanted, Task | None)
-            assert isinstance(current, Task | None)
-            if wanted is None:
-                await transaction.write("restore", current, None)
-                return None
-            last = wanted if current is None else current
-            return await transaction.write("restore", current, replace(wanted, version=last.version + 1))
-
-        return await self._store.write(caller, work)
-
-    async def count_all(self) -> int:
-        """Count the tasks of all users, for the owner of the machine."""
-
-        async def work(transaction: Transaction) -> int:
-            return await transaction.tasks.count_all()
-
-        return await self._store.read(None, work, slow=True)
-
-    async def groups(self, caller: Caller) -> list[TaskGroup]:
-        """Count all and completed tasks by project and priority."""
-
-        async def work(transaction: Transaction) -> list[TaskGroup]:
-            return await transaction.tasks.groups(caller.user)
-
-        return await self._store.read(caller, work, slow=True)
-
-    async def stats(self, caller: Caller) -> TaskStats:
-        groups = await self.groups(caller)
-        by_project: dict[str | None, int] = {}
-        by_priority: dict[int, int] = {}
-        for group in groups:
-            by_project[group.project] = by_project.get(group.project, 0) + group.total
-            by_priority[group.priority] = by_priority.get(group.priority, 0) + group.total
-        return TaskStats(
-            by_project,
-            by_priority,
-            total=sum(group.total for group in groups),
-            completed=sum(group.completed for group in groups),
-        )
+async def count_all_tasks(transaction: Transaction) -> int:
+    """Count the tasks of all users, for the owner of the machine."""
+    return await transaction.tasks.count_all()
 
 
 def _validate(fields: dict[str, Any]) -> dict[str, Any]:
-    """Validate fields and return them as they are stored: an empty string as `None`. Raises `Invalid`."""
+    """Return fields as they are stored. Raises `Invalid`."""
     require(problems(**fields))
-    return {
-        name: value or None if name in ("project", "notes", "due_date") else value
-        for name, value in fields.items()
-    }
+    return ENTITY_TYPES["task"].normalise(fields)
 
 
 def _column_keys(filter: TaskFilter, by: TaskGrouping) -> list[int] | list[str] | None:
@@ -360,17 +282,27 @@ def _column_keys(filter: TaskFilter, by: TaskGrouping) -> list[int] | list[str] 
     return None if filter.project is None else [filter.project]
 
 
-async def _latest_change(transaction: Transaction, caller: Caller, id: int) -> Change:
-    change = await transaction.changes.latest("task", str(id))
-    if change is None or not isinstance(change.state, Task | Purged) or change.state.user != caller.user:
-        raise TaskNotFound(id)
-    if isinstance(change.state, Purged):
-        require_content([change])
-    return change
+class TaskService:
+    """Creates, finds, lists, changes, completes and deletes tasks. Users see only their own."""
 
+    def __init__(self, store: Store) -> None:
+        self._store = ScopedStore(store)
 
-async def _find_task(transaction: Transaction, caller: Caller, id: int) -> Task:
-    task = await transaction.tasks.get(caller.user, id)
-    if task is None:
-        raise TaskNotFound(id)
-    return task
+    create = writing(create_task)
+    get = reading(find_task)
+    page = reading(page_tasks)
+    update = writing(update_task)
+    complete = writing(complete_task)
+    delete = writing(delete_task)
+    complete_all = writing(complete_tasks)
+    reopen_all = writing(reopen_tasks)
+    delete_all = writing(delete_tasks)
+    search = reading(search_tasks, slow=True)
+    listing = reading(list_tasks, slow=True)
+    board = reading(task_board, slow=True)
+    completion_counts = reading(completion_counts, slow=True)
+    latest_change = reading(latest_task_change)
+    undo_latest = writing(undo_latest_task_change)
+    count_all = owner_reading(count_all_tasks, slow=True)
+    groups = reading(task_groups, slow=True)
+    stats = reading(task_stats, slow=True)

@@ -17,6 +17,7 @@ from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import CopyRefused
 from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
 
 #: Number of changes to replay at a time.
@@ -180,8 +181,7 @@ class WorkspaceCopy:
 
 async def _newest_seq(store: Store) -> int:
     async def work(transaction: Transaction) -> int:
-        page = await transaction.changes.page(None, kind=None, entity=None, before=None, limit=1)
-        return page[0].seq if page else 0
+        return await transaction.changes.newest_seq()
 
     return await store.read(work)
 
@@ -195,7 +195,7 @@ async def _change(store: Store, seq: int) -> Change | None:
 
 async def _since(store: Store, seq: int) -> list[Change]:
     async def work(transaction: Transaction) -> list[Change]:
-        return await transaction.changes.since(seq, _CHUNK)
+        return await transaction.changes.page(ChangeQuery(after=seq, limit=_CHUNK, oldest_first=True))
 
     return await store.read(work, slow=True)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from dittybag.domain.errors import StorageError
 from dittybag.domain.ports import Transaction
+from dittybag.domain.queries import ChangeQuery
 from dittybag.storage.postgres.store import PostgresStore
 from tests.storage.postgres.task_workload import create_task
 
@@ -17,7 +18,7 @@ async def attempt(url: str) -> dict[str, object]:
     """Open and write to a workspace. Returns the number of created projects, or the error."""
 
     async def count(transaction: Transaction) -> int:
-        return len(await transaction.changes.since(0, 1000, kind="project"))
+        return len(await transaction.changes.page(ChangeQuery(kind="project")))
 
     try:
         store = await PostgresStore.open(url)

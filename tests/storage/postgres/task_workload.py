@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from dittybag.domain.errors import StorageError
 from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.queries import ChangeQuery, TaskQuery
 from dittybag.domain.tasks import Task
 
 USER = "worker"
@@ -31,10 +32,8 @@ async def count_titles(store: Store) -> Counter[str]:
     """Count the tasks of each title. Asserts that the change log agrees."""
 
     async def work(transaction: Transaction) -> tuple[list[Task], list[str]]:
-        tasks = await transaction.tasks.page(
-            USER, project=None, priority=None, completed=True, limit=10**6, offset=0
-        )
-        log = await transaction.changes.since(0, 10**6)
+        tasks = await transaction.tasks.page(TaskQuery(user=USER))
+        log = await transaction.changes.page(ChangeQuery(oldest_first=True))
         assert [change.seq for change in log] == list(range(1, len(log) + 1))
         logged = [change.after.title for change in log if isinstance(change.after, Task)]
         return tasks, logged

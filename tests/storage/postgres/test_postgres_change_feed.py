@@ -12,6 +12,7 @@ from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import StorageClosed
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
+from dittybag.domain.queries import ChangeQuery
 from tests.postgres_servers import PostgresServer
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage.postgres.faulty_proxy import run_proxy
@@ -158,7 +159,8 @@ async def test_a_reader_of_the_log_misses_no_change_of_concurrent_writers(
         seen = [1]
 
         async def more(transaction: Transaction) -> list[int]:
-            return [change.seq for change in await transaction.changes.since(seen[-1], 1000)]
+            query = ChangeQuery(after=seen[-1], oldest_first=True)
+            return [change.seq for change in await transaction.changes.page(query)]
 
         while not over.is_set():
             seen += await stores[0].read(more)

@@ -14,6 +14,7 @@ import pytest
 
 from dittybag.domain.errors import StorageBusy, StorageReplaced
 from dittybag.domain.ports import Transaction
+from dittybag.domain.queries import PromptQuery
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite import connections
@@ -79,13 +80,19 @@ async def test_reads_succeed_while_another_process_holds_the_write_lock(
         assert holder.read_reply() == "ready"
         assert holder.request("lock") == "locked"
         async with asyncio.timeout(5):
-            assert (await workspace.prompts.recent(caller, 10, 0)).total == 1
-            page = await workspace.prompts.search(caller, "needle", 10, 0)
+            assert (
+                await workspace.prompts.page(caller, PromptQuery(project=caller.project, limit=10, offset=0))
+            ).total == 1
+            page = await workspace.prompts.page(
+                caller, PromptQuery(project=caller.project, text="needle", limit=10, offset=0)
+            )
             assert [item.id for item in page.prompts] == [prompt.id]
             stamp = workspace.store.stamp("prompt", caller.project)
             assert workspace.store.stamp("prompt", caller.project) == stamp
         newcomer = Workspace(SqliteStore(str(tmp_path / "store.db")))
-        assert (await newcomer.prompts.recent(caller, 10, 0)).total == 1
+        assert (
+            await newcomer.prompts.page(caller, PromptQuery(project=caller.project, limit=10, offset=0))
+        ).total == 1
         await newcomer.store.close()
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import PurgeUnfinished
+from dittybag.domain.queries import ChangeQuery
+from dittybag.services.history_service import UndoSelection
 from dittybag.services.purge_service import Selection
 from dittybag.storage.sqlite import connections
 from dittybag.storage.sqlite.store import SqliteStore
@@ -77,9 +79,9 @@ async def test_no_byte_of_a_purged_entity_is_left(session: StoreSession, path: P
 async def test_no_byte_of_old_versions_is_left(session: StoreSession, path: Path) -> None:
     for kind in KINDS:
         await CREATORS[kind](session)
-    for change in await session.workspace.history.page_all(None, limit=100):
+    for change in await session.workspace.history.page(session.caller, ChangeQuery(limit=100)):
         if change.action == "create" and SECRET in str(change.after):
-            await session.workspace.history.undo_in_any_project(session.caller, change.seq, seen=10**6)
+            await session.workspace.history.undo(session.caller, UndoSelection(seq=change.seq), seen=10**6)
     assert files_with(path, SECRET.encode())
     await session.workspace.purges.run(session.caller, Selection(before=2**62))
     assert files_with(path, SECRET.encode()) == set()

@@ -10,6 +10,7 @@ from dittybag.domain.entities import Kind
 from dittybag.domain.errors import ProjectNotFound
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
 from dittybag.services.exchange.exchange_types import PAGE, ExportSink, ProgressCallback, ProgressCounter
 
@@ -90,7 +91,9 @@ class ExportRun:
     async def _log(self, kind: Kind | None = None) -> AsyncIterator[Change]:
         """Yield the changes of the exported entities, and of entities deleted from the same project."""
         seq = 0
-        while page := await self._transaction.changes.since(seq, PAGE, kind=kind):
+        while page := await self._transaction.changes.page(
+            ChangeQuery(after=seq, limit=PAGE, kind=kind, oldest_first=True)
+        ):
             for change in page:
                 if self._includes_change(change):
                     yield change

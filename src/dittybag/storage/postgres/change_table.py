@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from dittybag.domain.changes import Change, ChangeNotification
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.ports import PurgedStates
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.text import fold
 from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.row_security import RowSecurity
-from dittybag.storage.postgres.rows import Bindings, all_rows, first_row, value
+from dittybag.storage.postgres.rows import Bindings, Row, all_rows, first_row, value
 from dittybag.storage.row_mapping import change_from_row, notification_from_row, state_to_json
 
 #: The largest possible `seq`.
@@ -22,6 +26,8 @@ _MAX_SEQ: Final = (1 << 63) - 1
 _NAMES: Final = ", ".join(
     f"{state}::json ->> '{field}'" for state in ("before", "after") for field in ("name", "title", "uri")
 )
+
+_NAME_COUNT: Final = 6
 
 #: The same, but each state is parsed once.
 _ALL_NAMES: Final = " ".join(
@@ -75,43 +81,27 @@ class ChangeTable:
         async with self._row_security.as_operator():
             return int(await value(self._connection, sql, batch, _MAX_SEQ))
 
-    async def page(
-        self,
-        project: int | None,
-        *,
-        kind: Kind | None,
-        entity: str | None,
-        before: int | None,
-        limit: int,
-        name: str | None = None,
-        actor: str | None = None,
-        since: int | None = None,
-        user: str | None = None,
-    ) -> list[Change]:
-        before = _MAX_SEQ if before is None else max(0, min(before, _MAX_SEQ))
-        bindings = Bindings(before, limit)
-        conditions = ["seq < $1"]
-        conditions += _visibility_conditions(bindings, project, user)
-        if entity is not None:
-            kinds = list(ENTITY_TYPES) if kind is None else [kind]
-            conditions.append(f"kind = ANY({bindings.add(kinds)}) AND entity = {bindings.add(entity)}")
-        else:
-            if kind is not None:
-                conditions.append(f"kind = {bindings.add(kind)}")
-            if actor is not None:
-                conditions.append(f"actor = {bindings.add(actor)}")
-            if since is not None:
-                conditions.append(f"at >= {bindings.add(since)}")
-            if name is not None:
-                named = f"SELECT kind, entity FROM changes WHERE {bindings.add(name)} IN ({_NAMES})"
-                conditions.append(f"(kind, entity) IN ({named})")
-        rest = f"WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT $2"
-        return await self._select(rest, *bindings.values)
+    async def page(self, query: ChangeQuery) -> list[Change]:
+        if query.text is not None:
+            found = await self.by_seqs([seq for seq, _ in await self.find_seqs(query)])
+            return found[::-1] if query.oldest_first else found
+        return [change_from_row(row) for row in await self._find(_COLUMNS, query)]
 
-    async def since(self, seq: int, limit: int, *, kind: Kind | None = None) -> list[Change]:
-        bindings = Bindings(seq, limit)
-        narrowed = "" if kind is None else f"AND kind = {bindings.add(kind)}"
-        return await self._select(f"WHERE seq > $1 {narrowed} ORDER BY seq LIMIT $2", *bindings.values)
+    async def _find(self, columns: str, query: ChangeQuery) -> list[Row]:
+        """Return columns of the matching changes."""
+        bindings = Bindings()
+        conditions = _conditions(query, bindings)
+        rest = f"WHERE {' AND '.join(conditions)} ORDER BY seq {'' if query.oldest_first else 'DESC'}"
+        if query.text is None:
+            sql = f"SELECT {columns} FROM changes {rest} LIMIT {bindings.add(query.limit)}"
+            return await all_rows(self._connection, sql, *bindings.values)
+        term = fold(query.text)
+        sql = f"SELECT {columns}, was.*, becomes.* FROM changes {_ALL_NAMES} {rest}"
+        named = await all_rows(self._connection, sql, *bindings.values)
+        found = (
+            row for row in named if any(name and term in fold(name) for name in row[len(row) - _NAME_COUNT :])
+        )
+        return list(islice(found, query.limit))
 
     async def latest(self, kind: Kind, entity: str) -> Change | None:
         rest = "WHERE kind = $1 AND entity = $2 ORDER BY seq DESC LIMIT 1"
@@ -121,36 +111,8 @@ class ChangeTable:
     async def newest_seq(self) -> int:
         return await newest_seq(self._connection)
 
-    async def find_seqs(
-        self,
-        project: int | None,
-        *,
-        after: int,
-        before: int,
-        limit: int,
-        oldest_first: bool = False,
-        kind: Kind | None = None,
-        actor: str | None = None,
-        text: str | None = None,
-        user: str | None = None,
-    ) -> list[tuple[int, int]]:
-        bindings = Bindings(max(min(after, _MAX_SEQ), 0), max(min(before, _MAX_SEQ), 0))
-        conditions = ["seq > $1 AND seq < $2", *_visibility_conditions(bindings, project, user)]
-        if kind is not None:
-            conditions.append(f"kind = {bindings.add(kind)}")
-        if actor is not None:
-            conditions.append(f"actor = {bindings.add(actor)}")
-        rest = f"WHERE {' AND '.join(conditions)} ORDER BY seq {'' if oldest_first else 'DESC'}"
-        if text is None:
-            sql = f"SELECT seq, {_BYTES} FROM changes {rest} LIMIT {bindings.add(limit)}"
-            return [(row[0], row[1]) for row in await all_rows(self._connection, sql, *bindings.values)]
-        term = fold(text)
-        sql = f"SELECT seq, {_BYTES}, was.*, becomes.* FROM changes {_ALL_NAMES} {rest}"
-        named = await all_rows(self._connection, sql, *bindings.values)
-        found = (
-            (seq, size) for seq, size, *names in named if any(name and term in fold(name) for name in names)
-        )
-        return list(islice(found, limit))
+    async def find_seqs(self, query: ChangeQuery) -> list[tuple[int, int]]:
+        return [(row[0], row[1]) for row in await self._find(f"seq, {_BYTES}", query)]
 
     async def by_seqs(self, seqs: Sequence[int]) -> list[Change]:
         return await self._select("WHERE seq = ANY($1) ORDER BY seq DESC", seqs) if seqs else []
@@ -164,22 +126,13 @@ class ChangeTable:
         found = await value(self._connection, sql, before - count, before, size, before - 1)
         return before if found is None else int(found)
 
-    async def actors(self, project: int | None, *, after: int, limit: int, user: str | None) -> list[str]:
-        bindings = Bindings(after, limit)
-        conditions = " AND ".join(["seq > $1", *_visibility_conditions(bindings, project, user)])
-        sql = f"SELECT DISTINCT actor FROM changes WHERE {conditions} ORDER BY actor LIMIT $2"
-        return [row[0] for row in await all_rows(self._connection, sql, *bindings.values)]
+    async def actors(self, query: ChangeQuery) -> list[str]:
+        found = {row[0] for row in await self._find("actor", replace(query, limit=None))}
+        return sorted(found)[: query.limit]
 
-    async def count_per_day(
-        self, project: int, *, after: int, before: int, user: str | None
-    ) -> list[tuple[int, str, int]]:
-        bindings = Bindings(after, before)
-        conditions = " AND ".join(["seq > $1 AND seq < $2", *_visibility_conditions(bindings, project, user)])
-        sql = (
-            f"SELECT at / {_DAY} AS day, actor, count(*) FROM changes WHERE {conditions} GROUP BY day, actor"
-        )
-        rows = await all_rows(self._connection, sql, *bindings.values)
-        return [(row[0], row[1], row[2]) for row in rows]
+    async def count_per_day(self, query: ChangeQuery) -> list[tuple[int, str, int]]:
+        counts = Counter((row[0], row[1]) for row in await self._find(f"at / {_DAY}, actor", query))
+        return [(day, actor, count) for (day, actor), count in counts.items()]
 
     async def addresses(self, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
         # The log stores numeric ids as text.
@@ -188,11 +141,30 @@ class ChangeTable:
         return {str(row[0]): str(row[1]) for row in rows}
 
 
-def _visibility_conditions(bindings: Bindings, project: int | None, user: str | None) -> list[str]:
-    """SQL conditions for the changes of a project, or of all, that a user can see."""
-    conditions = [] if project is None else [f"(project = {bindings.add(project)} OR project IS NULL)"]
-    if user is not None:
-        whose = f"coalesce(after, before)::json ->> 'user' = {bindings.add(user)}"
+def _conditions(query: ChangeQuery, bindings: Bindings) -> list[str]:
+    """Return the SQL conditions of a query on the columns of a change."""
+    before = _MAX_SEQ if query.before is None else query.before
+    conditions = [
+        f"seq > {bindings.add(max(0, min(query.after, _MAX_SEQ)))}",
+        f"seq < {bindings.add(max(0, min(before, _MAX_SEQ)))}",
+    ]
+    if query.project is not None:
+        conditions.append(f"(project = {bindings.add(query.project)} OR project IS NULL)")
+    if query.kind is not None or query.entity is not None:
+        conditions.append(
+            f"kind = ANY({bindings.add(list(ENTITY_TYPES) if query.kind is None else [query.kind])})"
+        )
+    if query.entity is not None:
+        conditions.append(f"entity = {bindings.add(query.entity)}")
+    if query.name is not None:
+        named = f"SELECT kind, entity FROM changes WHERE {bindings.add(query.name)} IN ({_NAMES})"
+        conditions.append(f"(kind, entity) IN ({named})")
+    if query.actor is not None:
+        conditions.append(f"actor = {bindings.add(query.actor)}")
+    if query.since is not None:
+        conditions.append(f"at >= {bindings.add(query.since)}")
+    if query.user is not None:
+        whose = f"coalesce(after, before)::json ->> 'user' = {bindings.add(query.user)}"
         conditions.append(f"(kind <> 'task' OR {whose})")
     return conditions
 

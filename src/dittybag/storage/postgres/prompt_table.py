@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from dittybag.domain.prompts import (
     Argument,
     Prompt,
-    PromptEntry,
     PromptListing,
     PromptOrder,
     PromptSummary,
     TagCount,
 )
-from dittybag.domain.text import SNIPPET_LENGTH, snippet_around, snippet_start
+from dittybag.domain.queries import PromptQuery
+from dittybag.domain.text import SNIPPET_LENGTH, snippet_around
 from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.row_security import RowSecurity
 from dittybag.storage.postgres.row_writes import ContentReader, KeyedTable
@@ -29,12 +30,8 @@ TABLE: Final = KeyedTable("prompts", "number")
 _COLUMNS: Final = (
     "number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version"
 )
-#: The snippet has one character more than is shown, which tells whether the text is longer.
-_SUMMARY: Final = f"id, name, title, substr(content, 1, {SNIPPET_LENGTH + 1}), tags, created_at, updated_at"
-_FULL_SUMMARY: Final = "id, name, title, content, tags, created_at, updated_at"
-_NEWEST_FIRST: Final = "ORDER BY updated_at DESC, number DESC"
 _ORDERS: Final[dict[PromptOrder, str]] = {
-    "updated": _NEWEST_FIRST,
+    "updated": "ORDER BY updated_at DESC, number DESC",
     "created": "ORDER BY number DESC",
     "name": "ORDER BY name",
 }
@@ -66,17 +63,13 @@ def _prompt(row: Row) -> Prompt:
     )
 
 
-def _summary(row: Row, snippet: str) -> PromptSummary:
-    return PromptSummary(row[0], row[1], row[2], snippet, tuple(row[4]), row[5], row[6])
-
-
-def _entry(row: Row, query: str) -> PromptEntry:
-    return PromptEntry(
+def _summary(row: Row, text: str) -> PromptSummary:
+    return PromptSummary(
         id=row[0],
         name=row[1],
         title=row[2],
         description=row[3],
-        snippet=snippet_around(row[4], query),
+        snippet=snippet_around(row[4], text),
         tags=tuple(row[5]),
         argument_count=len(_read_arguments(row[6])),
         created_at=row[7],
@@ -128,30 +121,60 @@ class PromptTable:
         )
         return [PromptListing(row[0], row[1], row[2], row[3], _read_arguments(row[4])) for row in rows]
 
-    async def count(self, project: int) -> int:
-        return int(await value(self._connection, "SELECT count(*) FROM prompts WHERE project = $1", project))
+    async def page(self, query: PromptQuery) -> tuple[int, list[PromptSummary]]:
+        total, numbers = await self._find(query)
+        # One character more than is shown tells whether the text is longer.
+        content = "content" if query.text else f"substr(content, 1, {SNIPPET_LENGTH + 1})"
+        sql = f"""SELECT id, name, title, description, {content}, tags, arguments, created_at, updated_at
+                  FROM prompts WHERE number = ANY($1) {_ORDERS[query.order]}"""
+        rows = await all_rows(self._connection, sql, numbers) if numbers else []
+        return total, [_summary(row, query.text) for row in rows]
 
-    async def recent(self, project: int, limit: int, offset: int) -> list[PromptSummary]:
-        sql = f"SELECT {_SUMMARY} FROM prompts WHERE project = $1 {_NEWEST_FIRST} LIMIT $2 OFFSET $3"
-        rows = await all_rows(self._connection, sql, project, limit, offset)
-        return [_summary(row, snippet_start(row[3])) for row in rows]
+    async def _find(self, query: PromptQuery) -> tuple[int, list[int]]:
+        """Count the matching prompts; return the numbers of a page of them."""
+        if not all(map(is_storable, (query.text, *query.all_tags))):
+            return 0, []
+        condition, bindings = _matching(query)
+        order = _ORDERS[query.order]
+        if len(bindings.values) == 1:
+            total = await value(
+                self._connection, "SELECT count(*) FROM prompts WHERE project = $1", query.project
+            )
+            if query.order == "name":
+                # The index contains the name, so the rows of earlier pages are not read.
+                names = f"SELECT name FROM prompts WHERE {condition} {order} LIMIT $2 OFFSET $3"
+                condition += f" AND name = ANY(ARRAY({names}))"
+            else:
+                order += " LIMIT $2 OFFSET $3"
+            sql = f"SELECT number FROM prompts WHERE {condition} {order}"
+            return total, [
+                row[0]
+                for row in await all_rows(self._connection, sql, query.project, query.limit, query.offset)
+            ]
+        if query.max_matches is not None:
+            numbers = await self._first_matches(condition, bindings, query)
+            return len(numbers), numbers[query.offset : query.offset + query.limit]
+        condition, bindings = await self._row_security.indexed_condition("prompts", condition, bindings)
+        sql = f"SELECT number, count(*) OVER () FROM prompts WHERE {condition} {order}"
+        page = f"LIMIT {bindings.add(query.limit)} OFFSET {bindings.add(query.offset)}"
+        rows = await all_rows(self._connection, f"{sql} {page}", *bindings.values)
+        if not rows and query.offset:
+            return (await self._find(replace(query, limit=1, offset=0)))[0], []
+        return (rows[0][1] if rows else 0), [row[0] for row in rows]
 
-    async def by_tags(
-        self, project: int, tags: Sequence[str], limit: int, offset: int
-    ) -> tuple[int, list[PromptSummary]]:
-        wanted = Bindings(project, [tag for tag in tags if is_storable(tag)])
-        condition, bindings = await self._row_security.indexed_condition(
-            "prompts", "project = $1 AND tags && $2", wanted
-        )
-        sql = f"SELECT count(*) FROM prompts WHERE {condition}"
-        total = await value(self._connection, sql, *bindings.values)
-        page = f"LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
-        rows = await all_rows(
-            self._connection,
-            f"SELECT {_SUMMARY} FROM prompts WHERE {condition} {_NEWEST_FIRST} {page}",
-            *bindings.values,
-        )
-        return int(total), [_summary(row, snippet_start(row[3])) for row in rows]
+    async def _first_matches(self, condition: str, bindings: Bindings, query: PromptQuery) -> list[int]:
+        """Return the numbers of the first matches."""
+        order = _ORDERS[query.order]
+        # Few matches are found fastest without an order, many with it.
+        most = bindings.add(query.max_matches)
+        sql = f"SELECT number FROM prompts WHERE {condition}"
+        rows = await all_rows(self._connection, f"{sql} LIMIT {most}", *bindings.values)
+        if len(rows) == query.max_matches:
+            rows = await all_rows(self._connection, f"{sql} {order} LIMIT {most}", *bindings.values)
+        elif rows:
+            sql = f"SELECT number FROM prompts WHERE number = ANY($1) {order}"
+            rows = await all_rows(self._connection, sql, [row[0] for row in rows])
+        return [row[0] for row in rows]
 
     async def existing_tags(self, project: int, tags: Sequence[str]) -> list[str]:
         sql = "SELECT 1 FROM prompts WHERE project = $1 AND tags @> ARRAY[$2] LIMIT 1"
@@ -166,89 +189,25 @@ class PromptTable:
         sql = "SELECT id FROM prompts WHERE project = $1 AND tags @> ARRAY[$2] ORDER BY number"
         return [row[0] for row in await all_rows(self._connection, sql, project, tag)]
 
-    async def search(
-        self, project: int, query: str, limit: int, offset: int, tags: Sequence[str] = ()
-    ) -> tuple[int, list[PromptSummary]]:
-        bindings = Bindings(project, pattern(query))
-        condition = f"project = $1 AND ({contains('title', '$2')} OR {contains('content', '$2')})"
-        if tags:
-            condition += f" AND tags && {bindings.add([tag for tag in tags if is_storable(tag)])}"
-        condition, bindings = await self._row_security.indexed_condition("prompts", condition, bindings)
-        page = f"LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
-        rows = await all_rows(
-            self._connection,
-            f"SELECT number, count(*) OVER () FROM prompts WHERE {condition} {_NEWEST_FIRST} {page}",
-            *bindings.values,
-        )
-        if not rows and offset:
-            return (await self.search(project, query, 1, 0, tags))[0], []
-        return (rows[0][1] if rows else 0), await self._summaries([row[0] for row in rows], query)
-
-    async def _summaries(self, numbers: list[int], query: str) -> list[PromptSummary]:
-        sql = f"SELECT {_FULL_SUMMARY} FROM prompts WHERE number = ANY($1) {_NEWEST_FIRST}"
-        rows = await all_rows(self._connection, sql, numbers) if numbers else []
-        return [_summary(row, snippet_around(row[3], query)) for row in rows]
-
-    async def filter(
-        self,
-        project: int,
-        *,
-        query: str,
-        tags: Sequence[str],
-        order: PromptOrder,
-        limit: int,
-        offset: int,
-        max_matches: int,
-    ) -> tuple[int, list[PromptEntry]]:
-        if query or tags:
-            numbers = await self._matching_numbers(project, query, tags, order, max_matches)
-            shown = numbers[offset : offset + limit]
-            return len(numbers), await self._entries(project, "number", shown, order, query)
-        # A key that the index contains, so that the rows of earlier pages are not read.
-        key = "name" if order == "name" else "number"
-        sql = f"SELECT {key} FROM prompts WHERE project = $1 {_ORDERS[order]} LIMIT $2 OFFSET $3"
-        rows = await all_rows(self._connection, sql, project, limit, offset)
-        entries = await self._entries(project, key, [row[0] for row in rows], order, "")
-        return await self.count(project), entries
-
-    async def _matching_numbers(
-        self, project: int, query: str, tags: Sequence[str], order: PromptOrder, max_matches: int
-    ) -> list[int]:
-        """Return the numbers of the first prompts that contain the text and have all of the tags."""
-        bindings = Bindings(project, max_matches)
-        conditions = "project = $1"
-        if tags:
-            if not all(map(is_storable, tags)):
-                return []
-            conditions += f" AND tags @> {bindings.add(list(tags))}"
-        if query:
-            wanted = bindings.add(pattern(query))
-            conditions += f" AND ({contains('title', wanted)} OR {contains('content', wanted)})"
-            if _TRIGRAM.search(query) is None:
-                # Keeps PostgreSQL from reading the whole trigram index, which is slowest.
-                conditions += " IS TRUE"
-        # Few matches are found fastest without an order, many with it.
-        sql = f"SELECT number FROM prompts WHERE {conditions} LIMIT $2"
-        rows = await all_rows(self._connection, sql, *bindings.values)
-        if len(rows) == max_matches:
-            sql = f"SELECT number FROM prompts WHERE {conditions} {_ORDERS[order]} LIMIT $2"
-            rows = await all_rows(self._connection, sql, *bindings.values)
-        elif rows:
-            sql = f"SELECT number FROM prompts WHERE number = ANY($1) {_ORDERS[order]}"
-            rows = await all_rows(self._connection, sql, [row[0] for row in rows])
-        return [row[0] for row in rows]
-
-    async def _entries(
-        self, project: int, key: str, chosen: list[Any], order: PromptOrder, query: str
-    ) -> list[PromptEntry]:
-        content = "content" if query else f"substr(content, 1, {SNIPPET_LENGTH + 1})"
-        sql = f"""SELECT id, name, title, description, {content}, tags, arguments, created_at, updated_at
-                  FROM prompts WHERE project = $1 AND {key} = ANY($2) {_ORDERS[order]}"""
-        rows = await all_rows(self._connection, sql, project, chosen) if chosen else []
-        return [_entry(row, query) for row in rows]
-
     async def in_project(self, project: int) -> list[Prompt]:
         return await select(self._connection, "WHERE project = $1 ORDER BY number", project)
+
+
+def _matching(query: PromptQuery) -> tuple[str, Bindings]:
+    """Return the SQL condition of a query. $1 is the project."""
+    bindings = Bindings(query.project)
+    condition = "project = $1"
+    if query.any_tag:
+        condition += f" AND tags && {bindings.add([tag for tag in query.any_tag if is_storable(tag)])}"
+    if query.all_tags:
+        condition += f" AND tags @> {bindings.add(list(query.all_tags))}"
+    if query.text:
+        wanted = bindings.add(pattern(query.text))
+        condition += f" AND ({contains('title', wanted)} OR {contains('content', wanted)})"
+        if query.max_matches is not None and _TRIGRAM.search(query.text) is None:
+            # Keeps PostgreSQL from reading the whole trigram index, which is slowest.
+            condition += " IS TRUE"
+    return condition, bindings
 
 
 async def select(connection: PostgresConnection, clauses: str, *values: Any) -> list[Prompt]:

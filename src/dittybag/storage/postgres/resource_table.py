@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dittybag.domain.ports import ResourceOrder
+from dittybag.domain.queries import ResourceOrder, ResourceQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold, snippet_around, snippet_start
 from dittybag.storage.postgres.connections import PostgresConnection
@@ -66,14 +66,11 @@ class ResourceTable:
         return None if row is None else resource_from_row(row)
 
     async def listing(
-        self, project: int, after: int, limit: int, *, templates: bool | None
+        self, project: int, *, after: int = 0, limit: int | None = None, templates: bool | None = None
     ) -> list[Resource]:
         kind = "" if templates is None else "AND is_template" if templates else "AND NOT is_template"
         clauses = f"WHERE project = $1 {kind} AND number > $2 ORDER BY number LIMIT $3"
         return await select(self._connection, clauses, project, after, limit)
-
-    async def templates(self, project: int) -> list[Resource]:
-        return await select(self._connection, "WHERE project = $1 AND is_template ORDER BY number", project)
 
     async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
         sql = """SELECT uri FROM resources WHERE project = $1 AND NOT is_template AND lower(uri) LIKE $2
@@ -81,50 +78,36 @@ class ResourceTable:
         prefix_pattern = escape_like(ascii_lower(prefix)) + "%"
         return [row[0] for row in await all_rows(self._connection, sql, project, prefix_pattern, limit)]
 
-    async def search(
-        self, project: int, query: str, limit: int, offset: int
-    ) -> tuple[int, list[tuple[Resource, str]]]:
-        texts = f"lower(name) LIKE $2 OR {contains('title', '$2')} OR folded_content LIKE $2"
-        condition, bindings = await self._row_security.indexed_condition(
-            "resources", f"project = $1 AND ({texts})", Bindings(project, pattern(query))
-        )
-        page = f"LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
-        rows = await all_rows(
-            self._connection,
-            f"""SELECT {_COLUMNS}, count(*) OVER () FROM resources WHERE {condition}
-                ORDER BY updated_at DESC, number DESC {page}""",
-            *bindings.values,
-        )
-        if not rows and offset:
-            return (await self.search(project, query, 1, 0))[0], []
-        found = [resource_from_row(row) for row in rows]
-        return (rows[0][-1] if rows else 0), [(item, await self._snippet(item, query)) for item in found]
-
-    async def filter(
-        self,
-        project: int,
-        *,
-        text: str,
-        mime_type: str | None,
-        order: ResourceOrder,
-        limit: int,
-        offset: int,
-    ) -> tuple[int, list[Resource]]:
-        bindings = Bindings(project)
-        conditions = ["project = $1"]
-        if text:
+    async def page(self, query: ResourceQuery) -> tuple[int, list[Resource]]:
+        condition, bindings = _matching(query)
+        if query.text:
             # A URI is compared like a name, because it often ends with the name.
-            plain, term = bindings.add(f"%{escape_like(ascii_lower(text))}%"), bindings.add(pattern(text))
-            conditions.append(
-                f"(lower(name) LIKE {plain} OR lower(uri) LIKE {plain} OR {contains('title', term)})"
+            plain = bindings.add(f"%{escape_like(ascii_lower(query.text))}%")
+            term = bindings.add(pattern(query.text))
+            condition += (
+                f" AND (lower(name) LIKE {plain} OR lower(uri) LIKE {plain} OR {contains('title', term)})"
             )
-        if mime_type is not None:
-            conditions.append(f"mime_type = {bindings.add(mime_type)}")
-        clauses = f"WHERE {' AND '.join(conditions)}"
-        total: int | None = await value(
-            self._connection, f"SELECT count(*) FROM resources {clauses}", *bindings.values
+        return await self._page(query, condition, bindings)
+
+    async def search(self, query: ResourceQuery) -> tuple[int, list[tuple[Resource, str]]]:
+        condition, bindings = _matching(query)
+        term = bindings.add(pattern(query.text))
+        condition += (
+            f" AND (lower(name) LIKE {term} OR {contains('title', term)} OR folded_content LIKE {term})"
         )
-        clauses += f" ORDER BY {_ORDERS[order]} LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
+        total, found = await self._page(
+            query, *await self._row_security.indexed_condition("resources", condition, bindings)
+        )
+        return total, [(resource, await self._snippet(resource, query.text)) for resource in found]
+
+    async def _page(
+        self, query: ResourceQuery, condition: str, bindings: Bindings
+    ) -> tuple[int, list[Resource]]:
+        total: int | None = await value(
+            self._connection, f"SELECT count(*) FROM resources WHERE {condition}", *bindings.values
+        )
+        page = f"LIMIT {bindings.add(query.limit)} OFFSET {bindings.add(query.offset)}"
+        clauses = f"WHERE {condition} ORDER BY {_ORDERS[query.order]} {page}"
         return total or 0, await select(self._connection, clauses, *bindings.values)
 
     async def types(self, project: int, limit: int) -> list[tuple[str, int]]:
@@ -137,8 +120,13 @@ class ResourceTable:
             return snippet_start(resource.description or "")
         return snippet_around((await read_content(self._connection, resource.sha256)).decode(), query)
 
-    async def in_project(self, project: int) -> list[Resource]:
-        return await select(self._connection, "WHERE project = $1 ORDER BY number", project)
+
+def _matching(query: ResourceQuery) -> tuple[str, Bindings]:
+    bindings = Bindings(query.project)
+    condition = "project = $1"
+    if query.mime_type is not None:
+        condition += f" AND mime_type = {bindings.add(query.mime_type)}"
+    return condition, bindings
 
 
 async def select(connection: PostgresConnection, clauses: str, *values: Any) -> list[Resource]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
 from dittybag.domain.text import fold_accents, search_words
 from dittybag.storage.postgres.connections import PostgresConnection
@@ -34,13 +35,23 @@ _COLUMNS: Final = (
 _BATCH: Final = 500
 
 
-def _conditions(bindings: Bindings, user: str, project: str | None, priority: int | None) -> list[str]:
-    conditions = [f'"user" = {bindings.add(user)}']
-    if project is not None:
-        conditions.append(project_condition(project, bindings.add(project)))
-    if priority is not None:
-        conditions.append(f"priority = {bindings.add(priority)}")
-    return conditions
+def _matching(query: TaskQuery) -> tuple[str, Bindings]:
+    """Return the SQL condition of a query. $1 is the user."""
+    bindings = Bindings(query.user)
+    conditions = ['"user" = $1']
+    if query.project is not None:
+        conditions.append(project_condition(query.project, bindings.add(query.project)))
+    if query.priority is not None:
+        conditions.append(f"priority = {bindings.add(query.priority)}")
+    if query.completed is not None:
+        conditions.append(f"completed_at IS {'NOT ' if query.completed else ''}NULL")
+    if query.due_by is not None:
+        # A due date may include a time.
+        conditions.append(f"substr(due_date, 1, 10) <= {bindings.add(query.due_by)}")
+    if query.text:
+        columns = ["title"] * query.in_title + ["notes"] * query.in_notes
+        conditions.append(contain_words(search_words(query.text), columns, bindings.add))
+    return " AND ".join(conditions), bindings
 
 
 class TaskTable:
@@ -56,60 +67,19 @@ class TaskTable:
         row = await first_row(self._connection, sql, id, user)
         return None if row is None else task_from_row(row)
 
-    async def page(
-        self,
-        user: str,
-        *,
-        project: str | None,
-        priority: int | None,
-        completed: bool,
-        limit: int,
-        offset: int,
-    ) -> list[Task]:
-        bindings = Bindings(limit, offset)
-        conditions = _conditions(bindings, user, project, priority)
-        if not completed:
-            conditions.append("completed_at IS NULL")
-        clauses = f"WHERE {' AND '.join(conditions)} ORDER BY priority DESC, id LIMIT $1 OFFSET $2"
+    async def page(self, query: TaskQuery) -> list[Task]:
+        where, bindings = _matching(query)
+        page = f"LIMIT {bindings.add(query.limit)} OFFSET {bindings.add(query.offset)}"
+        clauses = f"WHERE {where} ORDER BY priority DESC, id {page}"
         return await select(self._connection, clauses, *bindings.values)
 
-    async def filter(
-        self,
-        user: str,
-        *,
-        project: str | None,
-        priority: int | None,
-        completed: bool | None,
-        due_by: str | None,
-        limit: int | None,
-    ) -> list[Task]:
-        # LIMIT NULL means no limit.
-        bindings = Bindings(limit)
-        conditions = _conditions(bindings, user, project, priority)
-        if completed is not None:
-            conditions.append(f"completed_at IS {'NOT ' if completed else ''}NULL")
-        if due_by is not None:
-            # A due date may include a time.
-            conditions.append(f"substr(due_date, 1, 10) <= {bindings.add(due_by)}")
-        clauses = f"WHERE {' AND '.join(conditions)} ORDER BY priority DESC, id LIMIT $1"
-        return await select(self._connection, clauses, *bindings.values)
-
-    async def search(
-        self,
-        user: str,
-        query: str,
-        *,
-        title: bool,
-        notes: bool,
-        limit: int | None,
-        max_bytes: int | None = None,
-    ) -> tuple[int, list[Task]]:
-        bindings = Bindings(user, limit)
-        columns = ["title"] * title + ["notes"] * notes
-        where = f'"user" = $1 AND {contain_words(search_words(query), columns, bindings.add)}'
-        size = "" if max_bytes is None else bindings.add(max_bytes)
-        sql = matching_tasks_sql(_COLUMNS, where, size, "$2")
-        rows = await all_rows(self._connection, sql, *bindings.values)
+    async def search(self, query: TaskQuery) -> tuple[int, list[Task]]:
+        where, bindings = _matching(query)
+        size = "" if query.max_bytes is None else bindings.add(query.max_bytes)
+        page = f"{bindings.add(query.limit)} OFFSET {bindings.add(query.offset)}"
+        rows = await all_rows(
+            self._connection, matching_tasks_sql(_COLUMNS, where, size, page), *bindings.values
+        )
         return (rows[0][-1] if rows else 0), [task_from_row(row) for row in rows]
 
     async def count_all(self) -> int:

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from dittybag.domain.changes import Action, Change
 from dittybag.domain.entities import Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, NameTaken, Outdated, Problem
-from dittybag.domain.ports import PurgedStates
+from dittybag.domain.ports import PurgedStates, Write
 from dittybag.domain.projects import Project
+from dittybag.domain.queries import ChangeQuery
 from dittybag.storage.postgres import (
     change_table,
     idempotency_table,
@@ -213,7 +214,7 @@ class PostgresTransaction:
         )
 
     async def initial_change(self) -> Change | None:
-        log = await self.changes.since(0, 2)
+        log = await self.changes.page(ChangeQuery(limit=2))
         return log[0] if len(log) == 1 and log[0].kind == "project" and log[0].action == "create" else None
 
     async def replay(self, log: AsyncIterable[Change]) -> None:
@@ -291,6 +292,9 @@ class PostgresTransaction:
         await change_table.append(self._connection, change)
         self._end.advance(seq)
         return after
+
+    async def write_all(self, writes: Sequence[Write]) -> list[Entity | None]:
+        return [await self.write(write.action, write.before, write.after) for write in writes]
 
     async def _insert(self, module: Any, entity: Any, seq: int) -> Any:
         """Insert a row, with a new number if it has none. Returns the stored entity."""

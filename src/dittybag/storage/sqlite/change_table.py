@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
 import apsw
 import msgspec
+from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, ChangeNotification
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.ports import PurgedStates
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.text import fold
 from dittybag.storage.row_mapping import change_from_row, notification_from_row, state_to_json
 from dittybag.storage.sqlite.rows import Row, all_rows, first_row, value
@@ -39,6 +42,7 @@ _COLUMNS: Final = "seq, coalesce(batch, seq), at, actor, action, kind, entity, p
 #: The size of a change. SQLite does not read the texts for it.
 _BYTES: Final = "coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)"
 
+_NAME_COUNT: Final = 6
 _ALL_NAMES: Final = ", ".join(
     f"{state} ->> '{field}'" for state in ("before", "after") for field in ("name", "title", "uri")
 )
@@ -87,109 +91,40 @@ class ChangeTable:
                       ORDER BY seq LIMIT 1), 9223372036854775807)"""
         return int(value(self._connection, sql, {"batch": batch}))
 
-    async def page(
-        self,
-        project: int | None,
-        *,
-        kind: Kind | None,
-        entity: str | None,
-        before: int | None,
-        limit: int,
-        name: str | None = None,
-        actor: str | None = None,
-        since: int | None = None,
-        user: str | None = None,
-    ) -> list[Change]:
-        before = _MAX_SEQ if before is None else max(0, min(before, _MAX_SEQ))
-        if entity is not None:
-            kinds = ENTITY_TYPES if kind is None else (kind,)
-            found = [change for name in kinds for change in self._entity_changes(name, entity, before, limit)]
-            found.sort(key=lambda change: change.seq, reverse=True)
-            return [
-                change
-                for change in found
-                if (project is None or change.project in (None, project)) and _is_visible_to(user, change)
-            ][:limit]
-        conditions = ["seq < :before"]
-        conditions += _visibility_conditions(project, user)
-        if kind is not None:
-            # Without the index: the newest changes are at the end of the log.
-            conditions.append("+kind = :kind")
-        if actor is not None:
-            conditions.append("actor = :actor")
-        if since is not None:
-            conditions.append("at >= :since")
-        if name is not None:
-            conditions.append(f"(kind, entity) IN (SELECT kind, entity FROM changes WHERE {_NAMED})")
-        rows = all_rows(
-            self._connection,
-            f"SELECT {_COLUMNS} FROM changes WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT :limit",
-            {
-                "before": before,
-                "project": project,
-                "kind": kind,
-                "actor": actor,
-                "since": since,
-                "name": name,
-                "user": user,
-                "limit": limit,
-            },
-        )
-        return [change_from_row(row) for row in rows]
+    async def page(self, query: ChangeQuery) -> list[Change]:
+        if query.text is not None:
+            found = await self.by_seqs([seq for seq, _ in await self.find_seqs(query)])
+            return found[::-1] if query.oldest_first else found
+        return [change_from_row(row) for row in self._find(_COLUMNS, query)]
 
-    async def since(self, seq: int, limit: int, *, kind: Kind | None = None) -> list[Change]:
-        narrowed = "" if kind is None else "AND kind = :kind"
-        rows = all_rows(
-            self._connection,
-            f"SELECT {_COLUMNS} FROM changes WHERE seq > :seq {narrowed} ORDER BY seq LIMIT :limit",
-            {"seq": seq, "kind": kind, "limit": limit},
-        )
-        return [change_from_row(row) for row in rows]
+    def _find(self, columns: str, query: ChangeQuery) -> Iterator[Row]:
+        """Yield columns of the matching changes, whatever their text. `seq` is the first of the columns."""
+        conditions, bindings = _conditions(query)
+        matching = f"SELECT {columns} FROM changes WHERE {' AND '.join(conditions)}"
+        # Each of them can be read in the order of its index.
+        selects = [f"{matching} AND {source}" for source in _entity_sources(query)] or [matching]
+        order = f"ORDER BY seq {'' if query.oldest_first else 'DESC'} LIMIT :limit"
+        yield from self._connection.execute(f"{' UNION ALL '.join(selects)} {order}", bindings)
 
     async def latest(self, kind: Kind, entity: str) -> Change | None:
-        found = self._entity_changes(kind, entity, _MAX_SEQ, 1)
+        found = await self.page(ChangeQuery(kind=kind, entity=entity, limit=1))
         return found[0] if found else None
 
     async def newest_seq(self) -> int:
         return newest_seq(self._connection)
 
-    async def find_seqs(
-        self,
-        project: int | None,
-        *,
-        after: int,
-        before: int,
-        limit: int,
-        oldest_first: bool = False,
-        kind: Kind | None = None,
-        actor: str | None = None,
-        text: str | None = None,
-        user: str | None = None,
-    ) -> list[tuple[int, int]]:
-        conditions = [*_visibility_conditions(project, user), "seq > :after AND seq < :before"]
-        if kind is not None:
-            conditions.append("+kind = :kind")
-        if actor is not None:
-            conditions.append("actor = :actor")
-        rest = f"FROM changes WHERE {' AND '.join(conditions)} ORDER BY seq {'' if oldest_first else 'DESC'}"
-        bindings = {
-            "project": project,
-            "user": user,
-            "after": max(min(after, _MAX_SEQ), 0),
-            "before": max(min(before, _MAX_SEQ), 0),
-            "kind": kind,
-            "actor": actor,
-            "limit": limit,
-        }
-        if text is None:
-            rows = all_rows(self._connection, f"SELECT seq, {_BYTES} {rest} LIMIT :limit", bindings)
-            return [(row[0], row[1]) for row in rows]
-        term = fold(text)
-        named = self._connection.execute(f"SELECT seq, {_BYTES}, {_ALL_NAMES} {rest}", bindings)
-        found = (
-            (seq, size) for seq, size, *names in named if any(name and term in fold(name) for name in names)
-        )
-        return list(islice(found, limit))
+    async def find_seqs(self, query: ChangeQuery) -> list[tuple[int, int]]:
+        rows = self._find_text(f"seq, {_BYTES}", query)
+        return [(row[0], row[1]) for row in rows]
+
+    def _find_text(self, columns: str, query: ChangeQuery) -> Iterator[Row]:
+        """Yield columns of the matching changes."""
+        if query.text is None:
+            return self._find(columns, query)
+        term = fold(query.text)
+        named = self._find(f"{columns}, {_ALL_NAMES}", replace(query, text=None, limit=None))
+        found = (row for row in named if any(name and term in fold(name) for name in row[-_NAME_COUNT:]))
+        return islice(found, query.limit)
 
     async def by_seqs(self, seqs: Sequence[int]) -> list[Change]:
         sql = (
@@ -208,23 +143,13 @@ class ChangeTable:
         found = value(self._connection, sql, bindings)
         return before if found is None else int(found)
 
-    async def actors(self, project: int | None, *, after: int, limit: int, user: str | None) -> list[str]:
-        conditions = " AND ".join([*_visibility_conditions(project, user), "seq > :after"])
-        sql = f"SELECT DISTINCT actor FROM changes WHERE {conditions} ORDER BY actor LIMIT :limit"
-        bindings = {"project": project, "user": user, "after": after, "limit": limit}
-        return [row[0] for row in all_rows(self._connection, sql, bindings)]
+    async def actors(self, query: ChangeQuery) -> list[str]:
+        found = {row[1] for row in self._find_text("seq, actor", replace(query, limit=None))}
+        return sorted(found)[: query.limit]
 
-    async def count_per_day(
-        self, project: int, *, after: int, before: int, user: str | None
-    ) -> list[tuple[int, str, int]]:
-        conditions = " AND ".join([*_visibility_conditions(project, user), "seq > :after AND seq < :before"])
-        sql = (
-            f"SELECT at / {_DAY} AS day, actor, count(*) FROM changes WHERE {conditions} GROUP BY day, actor"
-        )
-        rows = all_rows(
-            self._connection, sql, {"project": project, "user": user, "after": after, "before": before}
-        )
-        return [(row[0], row[1], row[2]) for row in rows]
+    async def count_per_day(self, query: ChangeQuery) -> list[tuple[int, str, int]]:
+        counts = Counter((row[1], row[2]) for row in self._find_text(f"seq, at / {_DAY}, actor", query))
+        return [(day, actor, count) for (day, actor), count in counts.items()]
 
     async def addresses(self, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
         sql = f"SELECT {_ADDRESSES[kind]} IN (SELECT value FROM json_each(:ids))"
@@ -233,45 +158,45 @@ class ChangeTable:
         rows = all_rows(self._connection, sql, {"ids": msgspec.json.encode(values).decode()})
         return {str(row[0]): str(row[1]) for row in rows}
 
-    def _entity_changes(self, kind: Kind, entity: str, before: int, limit: int) -> list[Change]:
-        """Return the changes of one entity, newest first."""
-        rows = all_rows(
-            self._connection,
-            f"""SELECT {_COLUMNS} FROM changes WHERE kind = ? AND entity = ? AND seq < ? AND {_INDEXED}
-                ORDER BY seq DESC LIMIT ?""",
-            (kind, entity, before, limit),
-        )
-        if kind in _NUMBERED and len(rows) < limit:
-            rows += self._creating_change(_NUMBERED[kind], entity, before)
-        return [change_from_row(row) for row in rows]
 
-    def _creating_change(self, table: str, entity: str, before: int) -> list[Row]:
-        """Return the change that created an entity. Its `seq` is the number of the entity."""
-        number = value(self._connection, f"SELECT number FROM {table} WHERE id = ?", (entity,))
-        if number is None:
-            # The entity is deleted. The change that deleted it contains its number.
-            number = value(
-                self._connection,
-                f"""SELECT coalesce(after, before) ->> 'number' FROM changes
-                    WHERE kind = ? AND entity = ? AND {_INDEXED} LIMIT 1""",
-                (table.removesuffix("s"), entity),
-            )
-        sql = f"SELECT {_COLUMNS} FROM changes WHERE seq = ? AND entity = ? AND seq < ?"
-        return all_rows(self._connection, sql, (number, entity, before))
-
-
-def _visibility_conditions(project: int | None, user: str | None) -> list[str]:
-    """SQL conditions for changes of a project, or of all, that a user can see. Bind :project and :user."""
-    conditions = [] if project is None else ["(project = :project OR project IS NULL)"]
-    if user is not None:
-        conditions.append("(kind <> 'task' OR coalesce(after, before) ->> 'user' = :user)")
-    return conditions
+def _conditions(query: ChangeQuery) -> tuple[list[str], dict[str, Any]]:
+    """Return the SQL conditions of a query on the columns of a change, and their bindings."""
+    before = _MAX_SEQ if query.before is None else query.before
+    bindings: dict[str, Any] = {
+        "after": max(0, min(query.after, _MAX_SEQ)),
+        "before": max(0, min(before, _MAX_SEQ)),
+        "limit": -1 if query.limit is None else query.limit,
+        **{
+            name: getattr(query, name)
+            for name in ("project", "kind", "entity", "name", "actor", "since", "user")
+        },
+    }
+    given = {
+        "project": "(project = :project OR project IS NULL)",
+        # Without the index: the newest changes are at the end of the log.
+        "kind": "+kind = :kind",
+        "name": f"(kind, entity) IN (SELECT kind, entity FROM changes WHERE {_NAMED})",
+        "actor": "actor = :actor",
+        "since": "at >= :since",
+        "user": "(kind <> 'task' OR coalesce(after, before) ->> 'user' = :user)",
+    }
+    narrowing = [sql for name, sql in given.items() if bindings[name] is not None]
+    return ["seq > :after AND seq < :before", *narrowing], bindings
 
 
-def _is_visible_to(user: str | None, change: Change) -> bool:
-    """Whether a user can see a change: of tasks, only their own."""
-    state = change.state
-    return user is None or change.kind != "task" or getattr(state, "user", "") == user
+def _entity_sources(query: ChangeQuery) -> Iterator[str]:
+    """Yield SQL conditions, at most one of which is true for each change of an entity. Bind :entity."""
+    if query.entity is None:
+        return
+    for kind in ENTITY_TYPES if query.kind is None else (query.kind,):
+        indexed = f"kind = '{kind}' AND entity = :entity AND {_INDEXED}"
+        yield indexed
+        if kind in _NUMBERED:
+            # The index does not have the change that created it, whose `seq` is its number. That of a deleted
+            # entity is in the change that deleted it.
+            yield f"""entity = :entity AND NOT {_INDEXED} AND seq = coalesce(
+                (SELECT number FROM {_NUMBERED[kind]} WHERE id = :entity),
+                (SELECT coalesce(after, before) ->> 'number' FROM changes WHERE {indexed} LIMIT 1))"""
 
 
 def append(connection: apsw.Connection, change: Change) -> None:

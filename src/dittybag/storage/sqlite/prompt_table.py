@@ -11,13 +11,13 @@ import msgspec
 from dittybag.domain.prompts import (
     Argument,
     Prompt,
-    PromptEntry,
     PromptListing,
     PromptOrder,
     PromptSummary,
     TagCount,
 )
-from dittybag.domain.text import SNIPPET_LENGTH, fold, snippet_around, snippet_start
+from dittybag.domain.queries import PromptQuery
+from dittybag.domain.text import SNIPPET_LENGTH, fold, snippet_around
 from dittybag.storage.sqlite.row_writes import KeyedTable
 from dittybag.storage.sqlite.rows import Bindings, Row, all_rows, first_row, value
 from dittybag.storage.sqlite.text_search import PendingIndex, SearchTerm, contains, folded_or_none
@@ -28,12 +28,10 @@ INDEX: Final = "prompt_index"
 _COLUMNS: Final = (
     "number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version"
 )
-#: The snippet has one character more than is shown, which tells whether the text is longer.
-_SUMMARY: Final = f"id, name, title, substr(content, 1, {SNIPPET_LENGTH + 1}), tags, created_at, updated_at"
-_FULL_SUMMARY: Final = "id, name, title, content, tags, created_at, updated_at"
-#: The whole content only for a search.
-_ENTRY: Final = f"""id, name, title, description,
-    CASE WHEN :query = '' THEN substr(content, 1, {SNIPPET_LENGTH + 1}) ELSE content END,
+#: The whole content only for a search. Otherwise, one character more than is shown tells whether the text is
+#: longer.
+_SUMMARY: Final = f"""id, name, title, description,
+    CASE WHEN :text = '' THEN substr(content, 1, {SNIPPET_LENGTH + 1}) ELSE content END,
     tags, json_array_length(arguments), created_at, updated_at"""
 #: The ORDER BY clause of each order, and the index that has it.
 _ORDERS: Final[dict[PromptOrder, tuple[str, str]]] = {
@@ -72,17 +70,13 @@ def _prompt(row: Row) -> Prompt:
     )
 
 
-def _summary(row: Row, snippet: str) -> PromptSummary:
-    return PromptSummary(row[0], row[1], row[2], snippet, _read_tags(row[4]), row[5], row[6])
-
-
-def _entry(row: Row, query: str) -> PromptEntry:
-    return PromptEntry(
+def _summary(row: Row, text: str) -> PromptSummary:
+    return PromptSummary(
         id=row[0],
         name=row[1],
         title=row[2],
         description=row[3],
-        snippet=snippet_around(row[4], query),
+        snippet=snippet_around(row[4], text),
         tags=_read_tags(row[5]),
         argument_count=row[6],
         created_at=row[7],
@@ -131,39 +125,60 @@ class PromptTable:
         )
         return [PromptListing(row[0], row[1], row[2], row[3], _read_arguments(row[4])) for row in rows]
 
-    async def count(self, project: int) -> int:
-        return int(value(self._connection, "SELECT count(*) FROM prompts WHERE project = ?", (project,)))
-
-    async def recent(self, project: int, limit: int, offset: int) -> list[PromptSummary]:
-        # The index finds the page, so only its rows are read.
+    async def page(self, query: PromptQuery) -> tuple[int, list[PromptSummary]]:
+        total, numbers = self._find(query)
         rows = all_rows(
             self._connection,
-            f"""SELECT {_SUMMARY} FROM prompts WHERE number IN (
-                    SELECT number FROM prompts WHERE project = ?
-                    ORDER BY updated_at DESC, number DESC LIMIT ? OFFSET ?)
-                ORDER BY updated_at DESC, number DESC""",
-            (project, limit, offset),
+            f"SELECT {_SUMMARY} FROM prompts WHERE number IN ({', '.join(map(str, numbers))})"
+            f" ORDER BY {_ORDERS[query.order][0]}",
+            {"text": query.text},
         )
-        return [_summary(row, snippet_start(row[3])) for row in rows]
+        return total, [_summary(row, query.text) for row in rows]
 
-    async def by_tags(
-        self, project: int, tags: Sequence[str], limit: int, offset: int
-    ) -> tuple[int, list[PromptSummary]]:
-        if not tags:
-            return 0, []
-        # SQLite reads each tag in index order and merges them.
-        single_tag = "SELECT updated_at, prompt FROM prompt_tags WHERE project = ? AND tag = ?"
-        tagged_sql = " UNION ".join([single_tag] * len(tags))
-        bindings = [binding for tag in tags for binding in (project, tag)]
-        total = value(self._connection, f"SELECT count(*) FROM ({tagged_sql})", bindings)
-        rows = all_rows(
-            self._connection,
-            f"""SELECT {_SUMMARY} FROM prompts WHERE number IN (
-                    SELECT prompt FROM ({tagged_sql} ORDER BY updated_at DESC, prompt DESC LIMIT ? OFFSET ?))
-                ORDER BY updated_at DESC, number DESC""",
-            [*bindings, limit, offset],
+    def _find(self, query: PromptQuery) -> tuple[int, list[int]]:
+        """Count the matching prompts; return the numbers of a page of them."""
+        bindings: dict[str, Any] = {
+            "project": query.project,
+            "most": query.max_matches,
+            "limit": query.limit,
+            "offset": query.offset,
+        }
+        tagged_sql = self._tagged_sql(query, bindings)
+        if not (query.text or tagged_sql):
+            sql = "SELECT count(*) FROM prompts WHERE project = ?"
+            total = value(self._connection, sql, (query.project,))
+            return total, self._numbers("", query.order, "LIMIT :limit OFFSET :offset", bindings)
+        if query.max_matches is None:
+            return self._all_matches(query, tagged_sql, bindings)
+        numbers = (
+            self._matching_numbers(query.text, tagged_sql, query.order, bindings)
+            if query.text
+            else self._numbers(tagged_sql, query.order, "LIMIT :most", bindings)
         )
-        return int(total), [_summary(row, snippet_start(row[3])) for row in rows]
+        return len(numbers), numbers[query.offset : query.offset + query.limit]
+
+    def _all_matches(
+        self, query: PromptQuery, tagged_sql: str, bindings: dict[str, Any]
+    ) -> tuple[int, list[int]]:
+        if query.text:
+            self._pending.write()
+            term = SearchTerm(query.text)
+            bindings |= term.bindings()
+            tagged = f"AND number IN (SELECT prompt FROM ({tagged_sql}))" if tagged_sql else ""
+            source = f"""prompts WHERE +project = :project
+                         {term.candidates(INDEX, TABLE.key)} AND {_MATCHES} {tagged}"""
+        elif query.order == "updated":
+            # SQLite reads each tag in index order, without the rows of the prompts.
+            source = f"(SELECT updated_at, prompt AS number FROM ({tagged_sql}))"
+        else:
+            source = f"prompts WHERE number IN (SELECT prompt FROM ({tagged_sql}))"
+        # A search counts while it compares texts; an index counts tags.
+        count = "count(*) OVER ()" if query.text else f"(SELECT count(*) FROM {source})"
+        page = f"ORDER BY {_ORDERS[query.order][0]} LIMIT :limit OFFSET :offset"
+        rows = all_rows(self._connection, f"SELECT number, {count} FROM {source} {page}", bindings)
+        if not rows:
+            return int(value(self._connection, f"SELECT count(*) FROM {source}", bindings)), []
+        return rows[0][1], [row[0] for row in rows]
 
     async def existing_tags(self, project: int, tags: Sequence[str]) -> list[str]:
         sql = "SELECT 1 FROM prompt_tags WHERE project = ? AND tag = ? LIMIT 1"
@@ -180,83 +195,28 @@ class PromptTable:
                  ORDER BY number"""
         return [row[0] for row in all_rows(self._connection, sql, (project, tag))]
 
-    async def search(
-        self, project: int, query: str, limit: int, offset: int, tags: Sequence[str] = ()
-    ) -> tuple[int, list[PromptSummary]]:
-        self._pending.write()
-        term = SearchTerm(query)
-        carried = {f"tag{number}": tag for number, tag in enumerate(tags)}
-        tagged_sql = (
-            f"""AND number IN (SELECT prompt FROM prompt_tags
-                 WHERE project = :project AND tag IN ({", ".join(f":{name}" for name in carried)}))"""
-            if tags
-            else ""
-        )
-        rows = all_rows(
-            self._connection,
-            f"""SELECT number, count(*) OVER () FROM prompts
-                WHERE +project = :project {term.candidates(INDEX, TABLE.key)} AND {_MATCHES} {tagged_sql}
-                ORDER BY updated_at DESC, number DESC LIMIT :limit OFFSET :offset""",
-            {**term.bindings(), **carried, "project": project, "limit": limit, "offset": offset},
-        )
-        if not rows and offset:
-            return (await self.search(project, query, 1, 0, tags))[0], []
-        return (rows[0][1] if rows else 0), self._summaries([row[0] for row in rows], query)
+    def _tagged_sql(self, query: PromptQuery, bindings: dict[str, Any]) -> str:
+        """SQL for the times and numbers of prompts with any of some tags and all of others; empty without."""
+        tagged = "SELECT updated_at, prompt FROM prompt_tags AS first WHERE project = :project AND tag ="
+        bindings |= {f"any{number}": tag for number, tag in enumerate(query.any_tag)}
+        with_any = " UNION ".join(f"{tagged} :any{number}" for number in range(len(query.any_tag)))
+        with_all = f"{tagged} {self._all_tags_sql(query, bindings)}" if query.all_tags else ""
+        if with_any and with_all:
+            return f"SELECT updated_at, prompt FROM ({with_any}) INTERSECT {with_all}"
+        return with_any or with_all
 
-    def _summaries(self, numbers: list[int], query: str) -> list[PromptSummary]:
-        rows = all_rows(
-            self._connection,
-            f"""SELECT {_FULL_SUMMARY} FROM prompts WHERE number IN ({",".join("?" * len(numbers))})
-                ORDER BY updated_at DESC, number DESC""",
-            numbers,
-        )
-        return [_summary(row, snippet_around(row[3], query)) for row in rows]
-
-    async def filter(
-        self,
-        project: int,
-        *,
-        query: str,
-        tags: Sequence[str],
-        order: PromptOrder,
-        limit: int,
-        offset: int,
-        max_matches: int,
-    ) -> tuple[int, list[PromptEntry]]:
-        bindings: dict[str, Any] = {"project": project, "most": max_matches, "limit": limit, "offset": offset}
-        tagged_sql = self._tagged_sql(project, tags, bindings)
-        if query or tags:
-            numbers = (
-                self._matching_numbers(query, tagged_sql, order, bindings)
-                if query
-                else self._numbers(tagged_sql, order, "LIMIT :most", bindings)
-            )
-            total, numbers = len(numbers), numbers[offset : offset + limit]
-        else:
-            total = await self.count(project)
-            numbers = self._numbers("", order, "LIMIT :limit OFFSET :offset", bindings)
-        rows = all_rows(
-            self._connection,
-            f"SELECT {_ENTRY} FROM prompts WHERE number IN ({', '.join(map(str, numbers))})"
-            f" ORDER BY {_ORDERS[order][0]}",
-            {"query": query},
-        )
-        return total, [_entry(row, query) for row in rows]
-
-    def _tagged_sql(self, project: int, tags: Sequence[str], bindings: dict[str, Any]) -> str:
-        """SQL for the numbers of prompts with all of the tags; empty without tags."""
-        if not tags:
-            return ""
+    def _all_tags_sql(self, query: PromptQuery, bindings: dict[str, Any]) -> str:
         count = "SELECT count(*) FROM prompt_tags WHERE project = ? AND tag = ?"
         # Only the prompts of the rarest tag are read.
-        ordered = sorted(tags, key=lambda tag: int(value(self._connection, count, (project, tag))))
-        bindings |= {f"tag{number}": tag for number, tag in enumerate(ordered)}
-        others = "".join(
-            f""" AND EXISTS (SELECT 1 FROM prompt_tags WHERE project = :project AND tag = :tag{number}
-                 AND updated_at = rarest.updated_at AND prompt = rarest.prompt)"""
-            for number in range(1, len(tags))
+        rarest, *others = sorted(
+            query.all_tags, key=lambda tag: int(value(self._connection, count, (query.project, tag)))
         )
-        return f"SELECT prompt FROM prompt_tags AS rarest WHERE project = :project AND tag = :tag0{others}"
+        bindings |= {"rarest": rarest, **{f"all{number}": tag for number, tag in enumerate(others)}}
+        return ":rarest" + "".join(
+            f""" AND EXISTS (SELECT 1 FROM prompt_tags WHERE project = :project AND tag = :all{number}
+                 AND updated_at = first.updated_at AND prompt = first.prompt)"""
+            for number in range(len(others))
+        )
 
     def _matching_numbers(
         self, query: str, tagged_sql: str, order: PromptOrder, bindings: dict[str, Any]
@@ -287,7 +247,7 @@ class PromptTable:
         matches: str = "1",
     ) -> list[int]:
         by, index = _ORDERS[order]
-        among = f"+number IN ({tagged_sql})" if tagged_sql else "1"
+        among = f"+number IN (SELECT prompt FROM ({tagged_sql}))" if tagged_sql else "1"
         # CASE fixes the order of evaluation: texts are compared last.
         sql = f"""SELECT number FROM prompts INDEXED BY {index} WHERE project = :project
                   AND CASE WHEN {among} AND {candidates} THEN {matches} ELSE 0 END ORDER BY {by} {pages}"""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 import apsw
-import msgspec
+from msgspec.structs import asdict
 
-from dittybag.domain.ports import ResourceOrder
+from dittybag.domain.queries import ResourceOrder, ResourceQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold, snippet_around, snippet_start
 from dittybag.storage.row_mapping import resource_from_row
@@ -60,20 +60,11 @@ class ResourceTable:
         return None if row is None else resource_from_row(row)
 
     async def listing(
-        self, project: int, after: int, limit: int, *, templates: bool | None
+        self, project: int, *, after: int = 0, limit: int | None = None, templates: bool | None = None
     ) -> list[Resource]:
         kind = "" if templates is None else f"AND is_template = {int(templates)}"
-        rows = all_rows(
-            self._connection,
-            f"""SELECT {_COLUMNS} FROM resources WHERE project = ? {kind} AND number > ?
-                ORDER BY number LIMIT ?""",
-            (project, after, limit),
-        )
-        return [resource_from_row(row) for row in rows]
-
-    async def templates(self, project: int) -> list[Resource]:
-        sql = f"SELECT {_COLUMNS} FROM resources WHERE project = ? AND is_template ORDER BY number"
-        return [resource_from_row(row) for row in all_rows(self._connection, sql, (project,))]
+        clauses = f"WHERE project = ? {kind} AND number > ? ORDER BY number LIMIT ?"
+        return select(self._connection, clauses, (project, after, -1 if limit is None else limit))
 
     async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
         sql = r"""SELECT uri FROM resources WHERE project = ? AND NOT is_template AND uri LIKE ? ESCAPE '\'
@@ -82,59 +73,38 @@ class ResourceTable:
             row[0] for row in all_rows(self._connection, sql, (project, escape_like(prefix) + "%", limit))
         ]
 
-    async def search(
-        self, project: int, query: str, limit: int, offset: int
-    ) -> tuple[int, list[tuple[Resource, str]]]:
-        self._pending.write()
-        term = SearchTerm(query)
-        rows = all_rows(
-            self._connection,
-            f"""SELECT {_COLUMNS}, count(*) OVER () FROM resources
-                WHERE project = :project {term.candidates(INDEX, TABLE.key)} AND {_MATCHES}
-                ORDER BY updated_at DESC, number DESC LIMIT :limit OFFSET :offset""",
-            {**term.bindings(), "project": project, "limit": limit, "offset": offset},
-        )
-        if not rows and offset:
-            return (await self.search(project, query, 1, 0))[0], []
-        found = [resource_from_row(row) for row in rows]
-        return (rows[0][-1] if rows else 0), [(item, self._snippet(item, query)) for item in found]
+    async def page(self, query: ResourceQuery) -> tuple[int, list[Resource]]:
+        return self._page(query, _NAME_MATCHES if query.text else "")
 
-    async def filter(
-        self,
-        project: int,
-        *,
-        text: str,
-        mime_type: str | None,
-        order: ResourceOrder,
-        limit: int,
-        offset: int,
-    ) -> tuple[int, list[Resource]]:
+    async def search(self, query: ResourceQuery) -> tuple[int, list[tuple[Resource, str]]]:
+        self._pending.write()
+        candidates = SearchTerm(query.text).candidates(INDEX, TABLE.key).removeprefix("AND ")
+        total, found = self._page(query, f"{candidates} AND {_MATCHES}" if candidates else _MATCHES)
+        return total, [(resource, self._snippet(resource, query.text)) for resource in found]
+
+    def _page(self, query: ResourceQuery, text_condition: str) -> tuple[int, list[Resource]]:
         conditions = ["project = :project"]
-        if text:
-            conditions.append(_NAME_MATCHES)
-        if mime_type is not None:
+        if query.mime_type is not None:
             conditions.append("mime_type = :mime_type")
+        if text_condition:
+            conditions.append(text_condition)
         source = f"FROM resources WHERE {' AND '.join(conditions)}"
         bindings = {
-            **SearchTerm(text).bindings(),
-            "plain": f"%{escape_like(text)}%",
-            "project": project,
-            "mime_type": mime_type,
-            "limit": limit,
-            "offset": offset,
+            **SearchTerm(query.text).bindings(),
+            "plain": f"%{escape_like(query.text)}%",
+            **asdict(query),
         }
         # A filtered list is counted while it is scanned; an index counts the unfiltered one.
         count = "count(*) OVER ()" if len(conditions) > 1 else f"(SELECT count(*) {source})"
-        page = (
-            f"SELECT number, {count} AS total {source} ORDER BY {_ORDERS[order]} LIMIT :limit OFFSET :offset"
-        )
+        order = _ORDERS[query.order]
+        page = f"SELECT number, {count} AS total {source} ORDER BY {order} LIMIT :limit OFFSET :offset"
         rows = all_rows(
             self._connection,
             # Sort only the keys, not whole rows.
-            f"SELECT {_COLUMNS}, total FROM ({page}) JOIN resources USING (number) ORDER BY {_ORDERS[order]}",
+            f"SELECT {_COLUMNS}, total FROM ({page}) JOIN resources USING (number) ORDER BY {order}",
             bindings,
         )
-        if not rows and offset:
+        if not rows and query.offset:
             return value(self._connection, f"SELECT count(*) {source}", bindings), []
         return (rows[0][-1] if rows else 0), [resource_from_row(row) for row in rows]
 
@@ -147,10 +117,6 @@ class ResourceTable:
         if not resource.is_text:
             return snippet_start(resource.description or "")
         return snippet_around(read_content(self._connection, resource.sha256).decode(), query)
-
-    async def in_project(self, project: int) -> list[Resource]:
-        sql = f"SELECT {_COLUMNS} FROM resources WHERE project = ? ORDER BY number"
-        return [resource_from_row(row) for row in all_rows(self._connection, sql, (project,))]
 
 
 def select(connection: apsw.Connection, clauses: str, bindings: Bindings) -> list[Resource]:
@@ -190,7 +156,7 @@ def delete_unused_contents(connection: apsw.Connection) -> None:
 def row_values(connection: apsw.Connection, resource: Resource) -> dict[str, Any]:
     text = read_content(connection, resource.sha256).decode() if resource.is_text else None
     return {
-        **msgspec.structs.asdict(resource),
+        **asdict(resource),
         "is_text": resource.is_text,
         "is_template": resource.is_template,
         "folded_title": folded_or_none(resource.title),

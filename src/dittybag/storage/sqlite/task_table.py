@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import apsw
-import msgspec
+from msgspec.structs import asdict
 
+from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
 from dittybag.domain.text import fold_accents, search_words
 from dittybag.storage.row_mapping import task_from_row
@@ -52,93 +53,45 @@ class TaskTable:
         row = first_row(self._connection, sql, (id, user))
         return None if row is None else task_from_row(row)
 
-    async def page(
-        self,
-        user: str,
-        *,
-        project: str | None,
-        priority: int | None,
-        completed: bool,
-        limit: int,
-        offset: int,
-    ) -> list[Task]:
-        conditions = ["user = :user"]
-        if project is not None:
-            conditions.append(project_condition(project, ":project"))
-        if priority is not None:
-            conditions.append("priority = :priority")
-        if not completed:
-            conditions.append("completed_at IS NULL")
+    async def page(self, query: TaskQuery) -> list[Task]:
+        where, bindings = self._matching(query)
         # The index finds the page, so only its rows are read.
-        rows = all_rows(
-            self._connection,
-            f"""SELECT {_COLUMNS} FROM tasks WHERE id IN (
-                    SELECT id FROM tasks WHERE {" AND ".join(conditions)}
-                    ORDER BY priority DESC, id LIMIT :limit OFFSET :offset)
-                ORDER BY priority DESC, id""",
-            {"user": user, "project": project, "priority": priority, "limit": limit, "offset": offset},
-        )
-        return [task_from_row(row) for row in rows]
+        clauses = f"""WHERE id IN (
+                          SELECT id FROM tasks WHERE {where}
+                          ORDER BY priority DESC, id LIMIT :limit OFFSET :offset)
+                      ORDER BY priority DESC, id"""
+        return select(self._connection, clauses, bindings)
 
-    async def filter(
-        self,
-        user: str,
-        *,
-        project: str | None,
-        priority: int | None,
-        completed: bool | None,
-        due_by: str | None,
-        limit: int | None,
-    ) -> list[Task]:
-        conditions = ["user = :user"]
-        if project is not None:
-            conditions.append(project_condition(project, ":project"))
-        if priority is not None:
+    async def search(self, query: TaskQuery) -> tuple[int, list[Task]]:
+        where, bindings = self._matching(query)
+        size = "" if query.max_bytes is None else ":max_bytes"
+        sql = matching_tasks_sql(_COLUMNS, where, size, ":limit OFFSET :offset")
+        rows = all_rows(self._connection, sql, bindings)
+        return (rows[0][-1] if rows else 0), [task_from_row(row) for row in rows]
+
+    def _matching(self, query: TaskQuery) -> tuple[str, dict[str, Any]]:
+        """Return the SQL condition of a query, and its bindings."""
+        bindings = asdict(query) | {"limit": -1 if query.limit is None else query.limit}
+        conditions = []
+        if query.project is not None:
+            conditions.append(project_condition(query.project, ":project"))
+        if query.priority is not None:
             conditions.append("priority = :priority")
-        if completed is not None:
-            conditions.append(f"completed_at IS {'NOT ' if completed else ''}NULL")
-        if due_by is not None:
+        if query.completed is not None:
+            conditions.append(f"completed_at IS {'NOT ' if query.completed else ''}NULL")
+        if query.due_by is not None:
             # A due date may include a time.
             conditions.append("substr(due_date, 1, 10) <= :due_by")
-        rows = all_rows(
-            self._connection,
-            f"""SELECT {_COLUMNS} FROM tasks WHERE {" AND ".join(conditions)}
-                ORDER BY priority DESC, id LIMIT :limit""",
-            {
-                "user": user,
-                "project": project,
-                "priority": priority,
-                "due_by": due_by,
-                "limit": -1 if limit is None else limit,
-            },
-        )
-        return [task_from_row(row) for row in rows]
-
-    async def search(
-        self,
-        user: str,
-        query: str,
-        *,
-        title: bool,
-        notes: bool,
-        limit: int | None,
-        max_bytes: int | None = None,
-    ) -> tuple[int, list[Task]]:
+        if not query.text:
+            return " AND ".join(["user = :user", *conditions]), bindings
         self._pending.write()
-        words = SearchWords(search_words(query))
-        matches = words.contained_in(*["title"] * title, *["notes"] * notes)
-        where = f"+user = :user {words.candidates(INDEX, TABLE.key)} AND {matches}"
-        rows = all_rows(
-            self._connection,
-            matching_tasks_sql(_COLUMNS, where, "" if max_bytes is None else ":max_bytes", ":limit"),
-            {
-                **words.bindings(),
-                "user": user,
-                "limit": -1 if limit is None else limit,
-                "max_bytes": max_bytes,
-            },
+        words = SearchWords(search_words(query.text))
+        candidates = words.candidates(INDEX, TABLE.key).removeprefix("AND ") or "true"
+        matches = words.contained_in(*["title"] * query.in_title, *["notes"] * query.in_notes)
+        return (
+            " AND ".join(["+user = :user", candidates, *conditions, matches]),
+            bindings | words.bindings(),
         )
-        return (rows[0][-1] if rows else 0), [task_from_row(row) for row in rows]
 
     async def count_all(self) -> int:
         return int(value(self._connection, "SELECT count(*) FROM tasks"))
@@ -210,7 +163,7 @@ def select(connection: apsw.Connection, clauses: str, bindings: Bindings) -> lis
 
 def row_values(connection: apsw.Connection, task: Task) -> dict[str, Any]:
     return {
-        **msgspec.structs.asdict(task),
+        **asdict(task),
         "folded_title": folded_or_none(task.title, fold_accents),
         "folded_notes": folded_or_none(task.notes, fold_accents),
     }

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from dittybag.domain.changes import Action, Change
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, Outdated, Problem
-from dittybag.domain.ports import PurgedStates
+from dittybag.domain.ports import PurgedStates, Write
+from dittybag.domain.queries import ChangeQuery
 from dittybag.storage.row_mapping import number_of, stand_in
 from dittybag.storage.sqlite import (
     change_table,
@@ -173,7 +174,7 @@ class SqliteTransaction:
         return module.select(self._connection, f"WHERE {key} > ? ORDER BY {key} LIMIT ?", (after, limit))
 
     async def initial_change(self) -> Change | None:
-        log = await self.changes.since(0, 2)
+        log = await self.changes.page(ChangeQuery(limit=2))
         return log[0] if len(log) == 1 and log[0].kind == "project" and log[0].action == "create" else None
 
     async def replay(self, log: AsyncIterable[Change]) -> None:
@@ -264,6 +265,9 @@ class SqliteTransaction:
         )
         change_table.append(self._connection, change)
         return after
+
+    async def write_all(self, writes: Sequence[Write]) -> list[Entity | None]:
+        return [await self.write(write.action, write.before, write.after) for write in writes]
 
     def _insert(self, module: Any, entity: Any, seq: int) -> Any:
         """Insert a row, with a new number if it has none. Returns the stored entity."""

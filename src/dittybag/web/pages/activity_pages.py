@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from dittybag.domain.changes import Purged
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound, ChangePurged
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.text import one_line
-from dittybag.services.history_service import ChangeFilter, ChangePage, UndoPlan
+from dittybag.services.history_service import ChangePage, UndoPlan, UndoSelection
 from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
 from dittybag.web.pages.change_display import (
     diff_change,
@@ -23,19 +26,23 @@ _PER_PAGE: Final = 50
 #: Maximum number of groups on an open page that receives new changes.
 _MAX_SHOWN: Final = 200
 _MAX_SEQ: Final = 2**62
+#: Maximum number of changes of a batch in an undo plan.
+_MAX_PLANNED: Final = 200
 #: Maximum number of entities listed before an undo.
 _MAX_NAMED: Final = 20
 _TEXT_LENGTH: Final = 200
 
 
-def _read_filter(request: WebRequest) -> ChangeFilter:
+def _read_filter(request: WebRequest) -> ChangeQuery:
     """Read the filter from the query string."""
     query = request.query
-    return ChangeFilter(
+    sees_all = query.get("where") == "all" and request.caller.principal is None
+    return ChangeQuery(
+        project=None if sees_all else request.caller.project,
         kind=next((kind for kind in ENTITY_TYPES if kind == query.get("kind")), None),
         actor=query.get("actor") or None,
         text=one_line(query.get("text", ""), _TEXT_LENGTH) or None,
-        all_projects=query.get("where") == "all" and request.caller.principal is None,
+        limit=_PER_PAGE,
     )
 
 
@@ -50,10 +57,13 @@ async def show_feed(request: WebRequest) -> WebResponse:
     )
     after = None if after is not None and after < 0 else after
     history = request.workspace.history
-    page = await history.browse(request.caller, change_filter, before=before, after=after, limit=_PER_PAGE)
+    page = await history.browse(
+        request.caller,
+        replace(change_filter, before=before, after=after or 0, oldest_first=after is not None),
+    )
     if after is not None and page.newer is None and len(page.changes) < _PER_PAGE:
         # Less than a page is newer, so show the newest page.
-        page = await history.browse(request.caller, change_filter, limit=_PER_PAGE)
+        page = await history.browse(request.caller, change_filter)
     actors = await history.actors(request.caller, change_filter)
     if change_filter.actor is not None and change_filter.actor not in actors:
         actors.append(change_filter.actor)
@@ -64,7 +74,7 @@ async def show_feed(request: WebRequest) -> WebResponse:
         groups=group_changes(format_rows(request, page), page),
         page=page,
         filters=change_filter,
-        is_filtered=change_filter != ChangeFilter(all_projects=change_filter.all_projects),
+        is_filtered=change_filter != ChangeQuery(project=change_filter.project, limit=_PER_PAGE),
         actors=actors,
         kinds=list(ENTITY_TYPES),
         is_newest=page.newer is None,
@@ -92,11 +102,13 @@ async def show_new_changes(request: WebRequest) -> WebResponse:
     """Return the changes that are newer than the open feed, as a fragment."""
     change_filter = _read_filter(request)
     seen = request.int_parameter("seen", 0, 0, _MAX_SEQ)
-    page = await request.workspace.history.browse(request.caller, change_filter, after=seen, limit=_PER_PAGE)
+    page = await request.workspace.history.browse(
+        request.caller, replace(change_filter, after=seen, oldest_first=True)
+    )
     shown = request.int_parameter("shown", 0, 0, _MAX_SEQ) + len(page.changes)
     replaces_feed = (page.newer is not None and not page.is_truncated) or shown > _MAX_SHOWN
     if replaces_feed:
-        page = await request.workspace.history.browse(request.caller, change_filter, limit=_PER_PAGE)
+        page = await request.workspace.history.browse(request.caller, change_filter)
         shown = len(page.changes)
     response = render_page(
         request,
@@ -117,13 +129,14 @@ async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
     """Show one change: its diff and the effects of an undo."""
     seq = _seq(request)
     history = request.workspace.history
-    change, old, new = await history.get_with_contents(request.caller, seq)
-    parts = diff_change(change, old, new)
+    found = await history.compare(request.caller, seq)
+    change = found.first
+    parts = diff_change(change, found.old, found.new)
     row = format_row(request, change)
     if request.is_fragment and request.method == "GET":
         return render_page(request, "activity/change_diff.html", parts=parts, row=row, purged=change.purged)
     undoing = await _plan_undo(request, seq)
-    effects = [] if undoing is None else undo_effects(undoing.batch)
+    effects = [] if undoing is None else undo_effects(undoing.changes)
     later = [] if undoing is None else undoing.later
     return render_page(
         request,
@@ -136,7 +149,7 @@ async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
         entity=change.entity,
         undoing=undoing,
         effects=[(format_row(request, item), verb) for item, verb in effects[:_MAX_NAMED]],
-        more=0 if undoing is None else len(effects) - _MAX_NAMED + undoing.total - len(undoing.batch),
+        more=0 if undoing is None else len(effects) - _MAX_NAMED + undoing.total - len(undoing.changes),
         later=[format_row(request, item) for item in later[:_MAX_NAMED]],
         more_later=len(later) - _MAX_NAMED,
         problem=problem,
@@ -148,7 +161,9 @@ async def _plan_undo(request: WebRequest, seq: int) -> UndoPlan | None:
     if not request.can_write:
         return None
     try:
-        return await request.workspace.history.plan_undo(request.caller, seq)
+        return await request.workspace.history.plan_undo(
+            request.caller, UndoSelection(seq=seq), limit=_MAX_PLANNED
+        )
     except ChangePurged:
         return None
 
@@ -159,7 +174,7 @@ async def undo_change(request: WebRequest) -> WebResponse:
     text = request.form.get("seen", "")
     seen = int(text) if text.isdecimal() and len(text) < 19 else 0
     try:
-        result = await request.workspace.history.undo_in_any_project(request.caller, seq, seen=seen)
+        result = await request.workspace.history.undo(request.caller, UndoSelection(seq=seq), seen=seen)
     except ChangedMeanwhile:
         return await show_change(
             request,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from dittybag.domain.queries import ChangeQuery
 from dittybag.services.history_service import ChangePage
 from dittybag.services.project_overview import DailyUsage, DayUsage
 from dittybag.web import charts
@@ -28,7 +29,9 @@ async def show(request: WebRequest) -> WebResponse:
     workspace, caller = request.workspace, request.caller
     contents = await workspace.overview.count_contents(caller)
     usage = await workspace.overview.usage(caller, request.context.person)
-    page = await workspace.history.browse(caller, limit=_SEARCHED_CHANGES)
+    page = await workspace.history.browse(
+        caller, ChangeQuery(project=caller.project, limit=_SEARCHED_CHANGES)
+    )
     reports = await request.context.libraries.reports()
     rows = format_rows(request, page)
     library_prompts = sum(report.prompts for report in reports)

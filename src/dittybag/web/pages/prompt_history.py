@@ -11,6 +11,8 @@ from dittybag.domain.changes import Change, Purged
 from dittybag.domain.entities import Entity
 from dittybag.domain.errors import ChangeNotFound, ChangePurged, Conflict, PromptNotFound
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import ChangeQuery
+from dittybag.services.history_service import UndoSelection
 from dittybag.services.prompt_service import PromptAddress
 from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
 from dittybag.web.side_by_side import DiffRow, side_by_side
@@ -38,9 +40,10 @@ async def prompt_changes(
     request: WebRequest, id: str, *, limit: int, before: int | None = None
 ) -> list[Change]:
     """Return the changes of a prompt, newest first."""
-    return await request.workspace.history.page(
-        request.caller, kind="prompt", entity=id.lower(), limit=limit, before=before
+    query = ChangeQuery(
+        project=request.caller.project, kind="prompt", entity=id.lower(), limit=limit, before=before
     )
+    return await request.workspace.history.page(request.caller, query)
 
 
 async def show_history(request: WebRequest) -> WebResponse:
@@ -153,7 +156,7 @@ def _format_value(value: Any) -> str:
 async def restore_version(request: WebRequest) -> WebResponse:
     """Restore the version of a prompt after a change."""
     change = await _find_change(request)
-    await request.workspace.history.restore(request.caller, change.seq)
+    await request.workspace.history.restore(request.caller, change.seq, project=request.caller.project)
     number = change.after.version if change.after is not None else ""
     return redirect(request.link(f"/prompts/{change.entity}"), f"Restored version {number} as a new version")
 
@@ -165,7 +168,8 @@ async def undo_deletion(request: WebRequest) -> WebResponse:
         raise Conflict(
             "Only a deletion can be undone here; restore an older version from the history instead"
         )
-    await request.workspace.history.undo(request.caller, change.seq)
+    selection = UndoSelection(seq=change.seq, project=request.caller.project)
+    await request.workspace.history.undo(request.caller, selection)
     return redirect(request.link(f"/prompts/{change.entity}"), "Prompt restored")
 
 

@@ -13,6 +13,7 @@ from dittybag.domain.changes import Change
 from dittybag.domain.errors import PromptNotFound
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Prompt, PromptOrder
+from dittybag.domain.queries import PromptQuery
 from dittybag.protocol.jsonrpc import encode
 from dittybag.services.prompt_service import PromptAddress
 from dittybag.web.browser_requests import LONG_FORM_BYTES, Route, WebRequest, WebResponse, redirect
@@ -26,6 +27,8 @@ from dittybag.web.template_rendering import render_page
 _PER_PAGE: Final = 50
 #: Maximum number of suggested tags.
 _MAX_TAGS: Final = 20
+#: Maximum number of matches of a filter; callers that need more must narrow it.
+_MAX_MATCHES: Final = 1000
 #: Maximum number of library prompts searched.
 _MAX_LIBRARY_PROMPTS: Final = 10_000
 #: Longer messages are cut.
@@ -46,13 +49,17 @@ async def show_prompts(request: WebRequest) -> WebResponse:
         "updated",
     )
     current = request.int_parameter("page", 1, 1, 10**6)
-    found = await request.workspace.prompts.filter(
+    found = await request.workspace.prompts.page(
         request.caller,
-        query=query,
-        tags=tags,
-        order=order,
-        limit=_PER_PAGE,
-        offset=(current - 1) * _PER_PAGE,
+        PromptQuery(
+            project=request.caller.project,
+            text=query,
+            all_tags=tuple(tags),
+            order=order,
+            limit=_PER_PAGE,
+            offset=(current - 1) * _PER_PAGE,
+            max_matches=_MAX_MATCHES,
+        ),
     )
     in_use = await tags_in_use(request)
     return render_page(

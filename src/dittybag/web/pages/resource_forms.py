@@ -22,7 +22,9 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.names import NAME_LENGTH
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import CONTENT_BYTES, Resource
+from dittybag.services.history_service import UndoSelection
 from dittybag.services.resource_service import ResourceChange
 from dittybag.web.browser_requests import (
     LONG_FORM_BYTES,
@@ -183,7 +185,8 @@ async def _render_conflict(request: WebRequest, form: _ResourceForm, theirs: Res
 
 async def last_change(request: WebRequest, resource: str) -> Change | None:
     """Return the latest change of a resource, even if it was deleted."""
-    changes = await request.workspace.history.page(request.caller, kind="resource", entity=resource, limit=1)
+    query = ChangeQuery(project=request.caller.project, kind="resource", entity=resource, limit=1)
+    changes = await request.workspace.history.page(request.caller, query)
     return changes[0] if changes else None
 
 
@@ -299,14 +302,15 @@ async def undo_deletion(request: WebRequest) -> WebResponse:
     if change is None or not isinstance(resource, Resource):
         raise ResourceNotFound(request.form.get("id", ""), request.project.name)
     if change.after is None:
-        await request.workspace.history.undo(request.caller, change.seq)
+        selection = UndoSelection(seq=change.seq, project=request.caller.project)
+        await request.workspace.history.undo(request.caller, selection)
     return redirect(request.link("/resources/view", uri=resource.uri), f"Restored {resource.name}")
 
 
 async def restore_version(request: WebRequest) -> WebResponse:
     """Restore the version of a resource after a change."""
     seq = _parse_int(request.form.get("seq", ""))
-    restored = await request.workspace.history.restore(request.caller, seq)
+    restored = await request.workspace.history.restore(request.caller, seq, project=request.caller.project)
     if not isinstance(restored, Resource):
         return redirect(request.link("/resources"), "Version restored")
     link = request.link("/resources/view", uri=restored.uri, tab="history")

@@ -14,7 +14,7 @@ from dittybag.contracts.stored_resources import StoredResources
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.changes import Change, Purged
 from dittybag.domain.errors import DittybagError, ResourceNotFound
-from dittybag.domain.ports import ResourceOrder
+from dittybag.domain.queries import ChangeQuery, ResourceOrder, ResourceQuery
 from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.http.asgi_messages import Header
 from dittybag.protocol import uri_templates
@@ -58,11 +58,14 @@ async def show_resources(request: WebRequest) -> WebResponse:
     current = request.int_parameter("page", 1, 1, 10**6)
     found = await request.workspace.resources.page(
         request.caller,
-        text=text.replace("\0", ""),
-        mime_type=kind,
-        order=order,
-        limit=_PER_PAGE,
-        offset=(current - 1) * _PER_PAGE,
+        ResourceQuery(
+            project=request.caller.project,
+            text=text.replace("\0", ""),
+            mime_type=kind,
+            order=order,
+            limit=_PER_PAGE,
+            offset=(current - 1) * _PER_PAGE,
+        ),
     )
     return render_page(
         request,
@@ -153,9 +156,14 @@ _FIELD_LABELS: Final = {
 async def _history(request: WebRequest, resource: Resource) -> dict[str, Any]:
     """Return the versions of a resource and the diff of the selected one."""
     before = request.int_parameter("before", 0, 0, 10**15) or None
-    changes = await request.workspace.history.page(
-        request.caller, kind="resource", entity=resource.id, before=before, limit=_VERSIONS_PER_PAGE + 1
+    query = ChangeQuery(
+        project=request.caller.project,
+        kind="resource",
+        entity=resource.id,
+        before=before,
+        limit=_VERSIONS_PER_PAGE + 1,
     )
+    changes = await request.workspace.history.page(request.caller, query)
     current = _version_key(resource)
     versions = [
         ResourceVersion(

@@ -1,0 +1,85 @@
+"""Queries of the repositories as values. Every condition narrows the result, in every combination."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from dittybag.domain.entities import Kind
+from dittybag.domain.prompts import PromptOrder
+
+#: Most recently updated first; by name; largest first; by MIME type, then by name.
+ResourceOrder = Literal["updated", "name", "size", "type"]
+
+
+class ChangeQuery(Struct, frozen=True, kw_only=True):
+    """Selects changes of the log, newest first. `None` is no condition."""
+
+    #: Changes of this project, and of tasks.
+    project: int | None = None
+    kind: Kind | None = None
+    #: The id of an entity.
+    entity: str | None = None
+    #: Changes of entities that ever had this name, title or URI.
+    name: str | None = None
+    #: Text in the name, title or URI before or after the change, ignoring case.
+    text: str | None = None
+    actor: str | None = None
+    #: A time: this or later.
+    since: int | None = None
+    #: Of the changes of tasks, only those of this user.
+    user: str | None = None
+    #: Only changes with a `seq` between these two, exclusive.
+    after: int = 0
+    before: int | None = None
+    limit: int | None = None
+    oldest_first: bool = False
+
+
+class PromptQuery(Struct, frozen=True, kw_only=True):
+    """Selects prompts of a project. Empty texts and tags are no condition."""
+
+    project: int
+    #: Text in title or content, ignoring case.
+    text: str = ""
+    #: At least one of these tags.
+    any_tag: tuple[str, ...] = ()
+    #: Each of these tags.
+    all_tags: tuple[str, ...] = ()
+    order: PromptOrder = "updated"
+    limit: int
+    offset: int = 0
+    #: With a text or tags, count and return only the first of all matches, which is faster.
+    max_matches: int | None = None
+
+
+class ResourceQuery(Struct, frozen=True, kw_only=True):
+    """Selects resources of a project. An empty text is no condition."""
+
+    project: int
+    text: str = ""
+    mime_type: str | None = None
+    order: ResourceOrder = "updated"
+    limit: int
+    offset: int = 0
+
+
+class TaskQuery(Struct, frozen=True, kw_only=True):
+    """Selects tasks of a user, by descending priority, then in creation order. `None` is no condition."""
+
+    user: str
+    project: str | None = None
+    priority: int | None = None
+    #: Only completed or only open tasks.
+    completed: bool | None = None
+    #: Due on or before this day.
+    due_by: str | None = None
+    #: Every word of this text, ignoring case and accents, in the title or the notes.
+    text: str = ""
+    in_title: bool = True
+    in_notes: bool = True
+    limit: int | None = None
+    offset: int = 0
+    #: The maximum size of the texts of the returned tasks.
+    max_bytes: int | None = None
