@@ -33,6 +33,9 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 FileKind: TypeAlias = Literal["file", "link", "special", "folder"]
 
 
+_KINDS: Final[dict[int, FileKind]] = {stat.S_IFREG: "file", stat.S_IFLNK: "link", stat.S_IFDIR: "folder"}
+
+
 class NotRegularFile(OSError):
     """The path is a folder, a pipe, a device or a socket."""
 
@@ -196,12 +199,12 @@ def open_folder(name: AnyPath, parent: int | None = None) -> int:
     return os.open(name, _FOLDER if parent is None else _FOLDER | _NO_FOLLOW, dir_fd=parent)
 
 
-def open_below(root: int, path: str, *, make: bool = False) -> int:
-    """Open a folder below an open one. No part of its path may be a link.
+def open_below(root: AnyPath | int, path: str, *, make: bool = False) -> int:
+    """Open a folder below another one, given by path or open. No part of the path below it may be a link.
 
     `make`: create missing folders.
     """
-    folder = os.dup(root)
+    folder = os.dup(root) if isinstance(root, int) else open_folder(root)
     try:
         for part in path.split("/") if path else ():
             if make:
@@ -229,16 +232,16 @@ def read(path: AnyPath, max_bytes: int, *, follow_links: bool = False) -> bytes:
     """The content of a regular file. Raises `NotRegularFile`, `FileTooLarge` and `OSError`."""
     descriptor = open_regular(path, follow_links=follow_links)
     try:
-        return read_open(descriptor, max_bytes)
+        return read_open(descriptor, os.fstat(descriptor).st_size, max_bytes)
     finally:
         os.close(descriptor)
 
 
-def read_open(descriptor: int, max_bytes: int) -> bytes:
-    """The content of an open file. Raises `FileTooLarge`, before reading if the size is known."""
+def read_open(descriptor: int, size: int, max_bytes: int) -> bytes:
+    """The content of an open file, whose size was `size` when it was opened. Raises `FileTooLarge`."""
     chunks = []
     # The file may grow while it is read, so the size is also checked while reading.
-    room = max_bytes + 1 if os.fstat(descriptor).st_size <= max_bytes else 0
+    room = max_bytes + 1 if size <= max_bytes else 0
     while room > 0 and (chunk := os.read(descriptor, min(room, _CHUNK_BYTES))):
         chunks.append(chunk)
         room -= len(chunk)
@@ -255,19 +258,11 @@ class WalkedFile(Struct, frozen=True):
 
     path: str
     name: str
+    kind: FileKind
     #: 1 for an entry of the root.
     depth: int
     folder: int
     status: os.stat_result
-
-    @property
-    def kind(self) -> FileKind:
-        mode = self.status.st_mode
-        if stat.S_ISREG(mode):
-            return "file"
-        if stat.S_ISLNK(mode):
-            return "link"
-        return "folder" if stat.S_ISDIR(mode) else "special"
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the content. Raises `OSError`, also if it is no longer a regular file."""
@@ -293,21 +288,25 @@ def _raise(path: str, error: OSError) -> None:
 
 
 def walk(
-    root: AnyPath,
+    root: AnyPath | int,
     *,
     enter: Callable[[WalkedFile], bool] = lambda folder: True,
     limit: int | None = None,
     on_error: Callable[[str, OSError], None] = _raise,
 ) -> Iterator[WalkedFile]:
-    """Yield everything below a folder except the folders that are entered, sorted by name.
+    """Yield everything below a folder, given by path or open, except the folders that are entered.
 
-    Each folder is opened relative to its parent, so a link that is created during the walk is not followed.
-    `enter` decides which folders are entered. `on_error` gets the path of what cannot be read. Raises
-    `OSError` if the root cannot be read, and `TooManyFiles` beyond `limit` entries.
+    Entries are sorted by name. Each folder is opened relative to its parent, so a link that is created during
+    the walk is not followed. `enter` decides which folders are entered. `on_error` gets the path of what
+    cannot be read. Raises `OSError` if the root cannot be read, and `TooManyFiles` beyond `limit` entries.
     """
+    walk_folder = _Walk(enter, limit, on_error).entries
+    if isinstance(root, int):
+        yield from walk_folder(root, "", 1)
+        return
     descriptor = open_folder(root)
     try:
-        yield from _Walk(enter, limit, on_error).entries(descriptor, "", 1)
+        yield from walk_folder(descriptor, "", 1)
     finally:
         os.close(descriptor)
 
@@ -331,8 +330,9 @@ class _Walk:
             path = prefix + name
             try:
                 status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                entry = WalkedFile(path, name, depth, folder, status)
-                is_entered = stat.S_ISDIR(status.st_mode) and self._enter(entry)
+                kind = _KINDS.get(stat.S_IFMT(status.st_mode), "special")
+                entry = WalkedFile(path, name, kind, depth, folder, status)
+                is_entered = kind == "folder" and self._enter(entry)
                 subfolder = open_folder(name, folder) if is_entered else None
             except (FileNotFoundError, NotADirectoryError):
                 # It was removed or replaced since it was listed.

@@ -18,8 +18,8 @@ from typing import Final
 import msgspec
 
 from dittybag.library import atomic_install, installer
-from dittybag.library.install_records import find_edits, folders_by_name, read_records
-from tests.library.source_fixtures import leftovers, read_files, write_files, write_zip
+from dittybag.library.install_records import folders_by_name, read_records
+from tests.library.source_fixtures import leftovers, local_edits, read_files, write_files, write_zip
 
 OLD: Final = {"a.md": "1", "deep/b.md": "same", "gone.md": "gone"}
 NEW: Final = {"a.md": "2", "deep/b.md": "same", "deep/er/c.md": "new"}
@@ -113,7 +113,7 @@ def _check_state(root: Path, old: Files, new: Files, report: CrashReport, when: 
     if files and "lib" not in read_records(home):
         # A removal deletes the record last, and an installation writes it first.
         report.wrong.append(f"{when}: no record")
-    changed = {edit.file for edit in find_edits(home, "lib")}
+    changed = set(local_edits(home, "lib"))
     if not changed <= set(EDIT):
         report.wrong.append(f"{when}: reported as edits: {changed}")
     work = read_files(root / "home")
@@ -132,8 +132,8 @@ def _recover_and_check(root: Path, old: Files, new: Files, report: CrashReport, 
     files = read_files(Path(found)) if found else {}
     if files not in (dict(old), dict(new)):
         report.wrong.append(f"{when}: afterwards: {files}")
-    if not {edit.file for edit in find_edits(home, "lib")} <= set(EDIT):
-        report.wrong.append(f"{when}: afterwards reported as edits: {find_edits(home, 'lib')}")
+    if not set(local_edits(home, "lib")) <= set(EDIT):
+        report.wrong.append(f"{when}: afterwards reported as edits: {local_edits(home, 'lib')}")
     if set(old.values()) & set(EDIT.values()) and not set(EDIT.values()) <= set(
         read_files(root / "home").values()
     ):

@@ -32,6 +32,17 @@ def overlapping() -> bytes:
     ).replace(b"A.MD", b"b.md")
 
 
+def with_zip64_locator() -> bytes:
+    """The comment of the last entry looks like the locator of another directory."""
+    data = build_zip([GOOD])
+    directory, end = data.index(b"PK\1\2"), data.index(b"PK\5\6")
+    entry = bytearray(data[directory:end] + b"PK\6\7" + b"\0" * 16)
+    entry[32:34] = (20).to_bytes(2, "little")
+    record = bytearray(data[end:])
+    record[12:16] = len(entry).to_bytes(4, "little")
+    return data[:directory] + entry + record
+
+
 def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
 
@@ -108,6 +119,8 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "fewer entries than it lists": (build_zip([GOOD, GOOD], count=1), "directory has extra data"),
     "directory elsewhere": (build_zip([GOOD], offset=3), "its directory is not at the recorded offset"),
     "zip64": (build_zip([GOOD], count=0xFFFF), "Zip64 archives are not supported"),
+    "zip64 locator": (with_zip64_locator(), "Zip64 archives are not supported"),
+    "another end in the comment": (build_zip([GOOD], comment=b"PK\5\6..."), "not a complete zip archive"),
     "something before it": (
         b"#!/bin/sh\n" + build_zip([GOOD]),
         "its directory is not at the recorded offset",

@@ -21,7 +21,7 @@ from dittybag.domain.errors import (
     LibraryUnwritable,
     SourceNotFound,
 )
-from dittybag.library.install_records import find_edits, linked_folders, read_records
+from dittybag.library.install_records import linked_folders, read_records
 from dittybag.library.installer import add, create, remove
 from dittybag.library.sources.source_argument import parse_source
 from tests.library.source_fixtures import (
@@ -29,6 +29,7 @@ from tests.library.source_fixtures import (
     descriptors,
     git,
     leftovers,
+    local_edits,
     read_files,
     write_files,
     write_zip,
@@ -48,7 +49,7 @@ def test_a_folder_is_copied_and_recorded(tmp_path: Path) -> None:
     assert record == added.record
     assert (record.kind, record.location, record.revision) == ("folder", str(source), None)
     assert sorted(record.files) == sorted(FILES)
-    assert find_edits(home, "my_prompts") == []
+    assert local_edits(home, "my_prompts") == []
     write_files(source, {"a.md": "changed"})
     assert read_files(Path(added.path)) == FILES
     assert leftovers(tmp_path / "home") == []
@@ -191,7 +192,7 @@ def test_of_two_concurrent_adds_with_one_name_one_succeeds(tmp_path: Path) -> No
     assert sorted(results)[1:] == ["Library 'same' already exists"] * 5
     winner = next(source for source, result in zip(sources, results, strict=True) if "already" not in result)
     assert read_files(tmp_path / "home" / "libraries" / "same") == read_files(winner)
-    assert find_edits(home, "same") == []
+    assert local_edits(home, "same") == []
     assert leftovers(tmp_path / "home") == []
 
 
@@ -221,7 +222,7 @@ def test_of_several_processes_that_add_one_name_one_succeeds(tmp_path: Path) -> 
         for _ in range(4)
     ]
     assert sorted(process.wait(30) for process in started) == [0, 4, 4, 4]
-    assert find_edits(str(tmp_path / "home"), "same") == []
+    assert local_edits(str(tmp_path / "home"), "same") == []
     assert leftovers(tmp_path / "home") == []
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from dittybag.domain.errors import LibrariesBusy, LibraryNotFound, LibraryRefused, Outdated, SourceNotFound
 from dittybag.library import atomic_install
-from dittybag.library.install_records import find_edits, read_records
+from dittybag.library.install_records import read_records
 from dittybag.library.installer import UpdateResult, add, create, update
-from tests.library.source_fixtures import commit, leftovers, read_files, write_files, write_zip
+from tests.library.source_fixtures import commit, leftovers, local_edits, read_files, write_files, write_zip
 
 BEFORE = {"same.md": "same", "changed.md": "1", "gone.md": "gone", "mine.md": "theirs", "both.md": "1"}
 BEFORE |= {"dropped.md": "x", "dropped-and-changed.md": "1", "kept-but-gone.md": "1"}
@@ -60,7 +60,7 @@ def test_a_library_without_edits_is_updated_to_match_its_source(scene: UpdateSce
     assert updated.changed == ("both.md", "changed.md", "dropped-and-changed.md")
     assert updated.removed == ("gone.md", "kept-but-gone.md")
     assert (updated.kept, updated.conflicts, updated.kept_in) == ((), (), None)
-    assert find_edits(scene.home, "lib") == []
+    assert local_edits(scene.home, "lib") == []
     assert leftovers(Path(scene.home)) == []
 
 
@@ -106,7 +106,7 @@ def test_overwrite_installs_the_sources_files_and_backs_up_edited_ones(scene: Up
         "kept-but-gone.md": "my",
         "mine.md": "mine",
     }
-    assert [edit.file for edit in find_edits(scene.home, "lib")] == ["extra.md", "link.md"]
+    assert local_edits(scene.home, "lib") == ["extra.md", "link.md"]
 
 
 def test_overwrite_works_after_a_reported_conflict(scene: UpdateScene) -> None:
@@ -135,7 +135,7 @@ def test_a_local_git_repository_in_a_library_is_kept(scene: UpdateScene) -> None
     assert updated.kept == (".git",)
     assert (scene.library / ".git" / "HEAD").read_text() == head
     assert any((scene.library / ".git" / "objects").rglob("*"))
-    assert [edit.file for edit in find_edits(scene.home, "lib")] == [".git"]
+    assert local_edits(scene.home, "lib") == [".git"]
 
 
 def test_a_file_and_a_folder_with_one_name_conflict(scene: UpdateScene) -> None:
@@ -224,7 +224,7 @@ def test_a_missing_or_empty_source_does_not_change_the_library(scene: UpdateScen
     with pytest.raises(LibraryRefused, match="it has no files"):
         scene.update()
     assert read_files(scene.library) == BEFORE
-    assert find_edits(scene.home, "lib") == []
+    assert local_edits(scene.home, "lib") == []
     assert leftovers(Path(scene.home)) == []
 
 
@@ -254,7 +254,7 @@ def test_concurrent_updates_do_not_undo_each_other(scene: UpdateScene) -> None:
     with pytest.raises(Outdated, match="was changed by someone else"):
         update(scene.home, "lib", progress=meanwhile)
     assert other[0].added
-    assert find_edits(scene.home, "lib") == []
+    assert local_edits(scene.home, "lib") == []
 
 
 def test_waiting_too_long_for_the_lock_raises_libraries_busy(scene: UpdateScene) -> None:

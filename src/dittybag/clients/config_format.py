@@ -35,6 +35,10 @@ class EntryEdits(Struct, frozen=True):
 class ConfigFormat(Protocol):
     """A file format with named entries, each a mapping. Every method may raise `MalformedConfig`."""
 
+    @property
+    def key(self) -> str:
+        """The name of the object or table that holds the entries."""
+
     def entries(self, text: str) -> Mapping[str, Any]:
         """All entries by name."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -34,11 +34,12 @@ def _claude_code(address: str, header: dict[str, str]) -> ConfigSnippet:
 
 
 def _codex(address: str, header: dict[str, str]) -> ConfigSnippet:
-    text = f'[mcp_servers.dittybag]\nurl = "{address}"\n'
+    codex = CLIENTS["codex"]
+    text = f'[{codex.format.key}.dittybag]\nurl = "{address}"\n'
     if header:
-        text += "\n[mcp_servers.dittybag.http_headers]\n"
+        text += f"\n[{codex.format.key}.dittybag.http_headers]\n"
         text += "".join(f'{name} = "{value}"\n' for name, value in header.items())
-    return ConfigSnippet(CLIENTS["codex"].user_file, text.rstrip("\n"))
+    return ConfigSnippet(codex.user_file, text.rstrip("\n"))
 
 
 def _claude_desktop(address: str, header: dict[str, str]) -> ConfigSnippet:
@@ -46,31 +47,30 @@ def _claude_desktop(address: str, header: dict[str, str]) -> ConfigSnippet:
     arguments = ["-y", "mcp-remote", address]
     for name, value in header.items():
         arguments += ["--header", f"{name}:{value}"]
-    entry = {"command": "npx", "args": arguments}
-    return ConfigSnippet(CLIENTS["claude-desktop"].user_file, _json("mcpServers", entry))
+    return _json_snippet("claude-desktop", {"command": "npx", "args": arguments})
 
 
-def _entry(
-    client: str, container: str, key: str, **more: str
-) -> Callable[[str, dict[str, str]], ConfigSnippet]:
+def _entry(client: str, key: str, **more: str) -> Callable[[str, dict[str, str]], ConfigSnippet]:
     def write(address: str, header: dict[str, str]) -> ConfigSnippet:
-        entry: dict[str, Any] = {**more, key: address} | ({"headers": header} if header else {})
-        return ConfigSnippet(CLIENTS[client].user_file, _json(container, entry))
+        entry = {**more, key: address}
+        return _json_snippet(client, {**entry, "headers": header} if header else entry)
 
     return write
 
 
-def _json(container: str, entry: dict[str, Any]) -> str:
-    return json.dumps({container: {"dittybag": entry}}, indent=2, ensure_ascii=False)
+def _json_snippet(client: str, entry: Mapping[str, Any]) -> ConfigSnippet:
+    known = CLIENTS[client]
+    text = json.dumps({known.format.key: {"dittybag": entry}}, indent=2, ensure_ascii=False)
+    return ConfigSnippet(known.user_file, text)
 
 
 _WRITERS: Final[dict[str, Callable[[str, dict[str, str]], ConfigSnippet]]] = {
     "claude-code": _claude_code,
     "claude-desktop": _claude_desktop,
-    "cursor": _entry("cursor", "mcpServers", "url"),
-    "vscode": _entry("vscode", "servers", "url", type="http"),
+    "cursor": _entry("cursor", "url"),
+    "vscode": _entry("vscode", "url", type="http"),
     "codex": _codex,
-    "gemini": _entry("gemini", "mcpServers", "httpUrl"),
-    "windsurf": _entry("windsurf", "mcpServers", "serverUrl"),
-    "zed": _entry("zed", "context_servers", "url"),
+    "gemini": _entry("gemini", "httpUrl"),
+    "windsurf": _entry("windsurf", "serverUrl"),
+    "zed": _entry("zed", "url"),
 }

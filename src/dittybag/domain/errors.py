@@ -524,10 +524,20 @@ class RenderingFailed(PromptUnusable):
     code = "RENDERING_FAILED"
 
     def __init__(
-        self, problem: str, *, line: int | None = None, file: str | None = None, kind: str = "prompt"
+        self,
+        problem: str,
+        *,
+        line: int | None = None,
+        file: str | None = None,
+        kind: str = "prompt",
+        is_unknown_name: bool = False,
     ) -> None:
-        """`file`: the file with the error, if it is not the prompt's own. `kind`: what was rendered."""
+        """`file`: the file with the error, if it is not the prompt's own. `kind`: what was rendered.
+
+        `is_unknown_name`: the template uses a filter, function or test that does not exist.
+        """
         self.problem = problem
+        self.is_unknown_name = is_unknown_name
         self.line = line
         self.file = file
         place = "" if line is None else f" at line {line}"

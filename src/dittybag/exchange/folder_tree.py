@@ -86,7 +86,7 @@ class FolderTree:
         """Return the content of a file. Raises `Invalid` if it is larger than `max_bytes`, and `OSError`."""
         with os.fdopen(self.open(path), "rb") as file:
             try:
-                return files.read_open(file.fileno(), max_bytes)
+                return files.read_open(file.fileno(), os.fstat(file.fileno()).st_size, max_bytes)
             except files.FileTooLarge:
                 raise Invalid([Problem("", f"it is larger than {max_bytes} bytes")]) from None
 

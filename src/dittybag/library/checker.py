@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import SOURCE_BYTES, FileProblem
+from dittybag.domain.template_tags import TEMPLATE_TAG, TEMPLATE_VARIABLE
 from dittybag.library.formats.code_spans import CodeSpans
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.loaded_library import LoadedLibrary
@@ -22,12 +23,6 @@ from dittybag.library.safe_folder import MissingFile, UnreadableFile
 _INCLUDE: Final = re.compile(
     r"""\{%[-+]?\s*(?:include|import|from|extends)\s+(["'])(?P<file>.*?)\1(?P<rest>[^%]*)""", re.DOTALL
 )
-#: Expressions and statements of a template.
-_TAG: Final = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)
-
-#: A variable in a text, such as `{{ name }}`.
-_VARIABLE: Final = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*(?:\|[^{}]*)?-?\}\}")
-
 _MAX_INCLUDE_DEPTH: Final = 50
 #: At most this many variables are named in a warning.
 _MAX_NAMED: Final = 5
@@ -47,7 +42,7 @@ class _Template(Struct, frozen=True):
     def line_of(self, name: str) -> int | None:
         """The first line of the file in which a variable is used."""
         word = re.compile(rf"(?<![\w.]){re.escape(name)}\b")
-        for tag in _TAG.finditer(self.source):
+        for tag in TEMPLATE_TAG.finditer(self.source):
             if found := word.search(tag[0]):
                 return self.line(self.source.count("\n", 0, tag.start() + found.start()) + 1)
         return None
@@ -130,7 +125,7 @@ class LibraryChecker:
             )
         except RenderingFailed as error:
             # Other errors may be caused by the sample values.
-            if error.problem.endswith("is unknown"):
+            if error.is_unknown_name:
                 line = template.line(error.line) if error.file is None else error.line
                 yield FileProblem(error.file or prompt.file, error.problem, line)
 
@@ -181,7 +176,7 @@ class LibraryChecker:
 
 def _check_plain_text(text: _Template) -> Iterator[FileProblem]:
     """Warn of variables in a text without arguments, which is not a template. Code may contain braces."""
-    tags = list(_VARIABLE.finditer(text.source))
+    tags = list(TEMPLATE_VARIABLE.finditer(text.source))
     if not tags:
         return
     code = CodeSpans(text.source)

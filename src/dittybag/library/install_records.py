@@ -1,6 +1,8 @@
 """Install records: where each library was installed from, and which of its files were edited since.
 
-Running servers read the records without a lock. A damaged record is reported, not raised. On disk:
+Running servers read the records without a lock. A library with a damaged record counts as added by hand.
+
+On disk:
 
 HOME/libraries/NAME/                       a library; a folder without a record was added by hand
 HOME/libraries/.dittybag/NAME.json          the library's record; a linked library has only a record
@@ -11,7 +13,6 @@ HOME/libraries/.dittybag/work-*/            staging folders of changes in progre
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from collections.abc import Collection
@@ -21,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from dittybag import files
-from dittybag.domain.libraries import FileProblem, library_name
+from dittybag.domain.libraries import library_name
 from dittybag.library.relative_paths import is_junk_file, path_problem, replace_surrogates
 
 #: Dittybag never writes a larger record.
@@ -58,24 +59,6 @@ class PendingRecord(InstallRecord, frozen=True, kw_only=True):
 
     #: The inode of the staged folder. The record is valid once the library's folder has this inode.
     inode: int
-
-
-class LocalEdit(Struct, frozen=True):
-    """A file that differs from the installed version."""
-
-    file: str
-    change: Literal["added", "changed", "missing"]
-
-
-class InstallRecords(Struct, frozen=True):
-    """All readable records by library name, and the problems of the others."""
-
-    records: dict[str, InstallRecord]
-    problems: tuple[FileProblem, ...] = ()
-
-
-class _InvalidRecord(Exception):
-    """A record cannot be read or decoded."""
 
 
 class _LinkFields(Struct, frozen=True):
@@ -122,22 +105,8 @@ def folders_by_name(home: str) -> dict[str, str]:
 
 def read_records(home: str) -> dict[str, InstallRecord]:
     """All readable records by library name. Libraries added by hand have no record."""
-    return scan_records(home).records
-
-
-def scan_records(home: str) -> InstallRecords:
-    """Read all records of existing libraries, and collect the problems of unreadable ones."""
-    records: dict[str, InstallRecord] = {}
-    problems = []
-    for name in recorded_names(home):
-        try:
-            record = _read_current(home, name)
-        except _InvalidRecord as error:
-            problems.append(FileProblem(f".dittybag/{name}{_RECORD_SUFFIX}", str(error)))
-            continue
-        if record is not None:
-            records[name] = record
-    return InstallRecords(records, tuple(problems))
+    records = {name: read_record(home, name) for name in recorded_names(home)}
+    return {name: record for name, record in records.items() if record is not None}
 
 
 def linked_folders(home: str, taken: Collection[str] = ()) -> dict[str, str]:
@@ -146,10 +115,7 @@ def linked_folders(home: str, taken: Collection[str] = ()) -> dict[str, str]:
     for name in recorded_names(home):
         if name in taken:
             continue
-        try:
-            record = _decode(record_file(home, name), _LinkFields)
-        except _InvalidRecord:
-            continue
+        record = _decode(record_file(home, name), _LinkFields)
         if record is not None and record.kind == "link" and record.location.startswith("/"):
             found[name] = record.location
     return found
@@ -167,10 +133,12 @@ def recorded_names(home: str) -> list[str]:
 
 def read_record(home: str, name: str) -> InstallRecord | None:
     """The record of a library; None if it has none or it cannot be read."""
-    try:
-        return _read_current(home, name)
-    except _InvalidRecord:
+    if (pending := read_pending_record(home, name)) is not None:
+        return pending
+    record = _decode_record(record_file(home, name), InstallRecord)
+    if record is not None and record.kind != "link" and not os.path.isdir(library_folder(home, name)):
         return None
+    return record
 
 
 def pending_names(home: str) -> set[str]:
@@ -184,39 +152,25 @@ def pending_names(home: str) -> set[str]:
 
 def read_pending_record(home: str, name: str) -> PendingRecord | None:
     """The pending record of a library, if its folder was already installed; else None."""
+    record = _decode_record(pending_record_file(home, name), PendingRecord)
     try:
-        record = _decode_record(pending_record_file(home, name), PendingRecord)
         inode = os.stat(library_folder(home, name), follow_symlinks=False).st_ino
-    except (_InvalidRecord, FileNotFoundError):
+    except FileNotFoundError:
         return None
     return record if record is not None and record.inode == inode else None
 
 
-def find_edits(home: str, name: str) -> list[LocalEdit]:
-    """The local edits in an installed library; empty if it is linked or has no record."""
-    record = read_record(home, name)
-    if record is None or record.kind == "link":
-        return []
-    return compare_with_record(library_folder(home, name), record)
-
-
-def compare_with_record(folder: str, record: InstallRecord) -> list[LocalEdit]:
-    """The differences between a folder and the files in its record."""
+def edited_files(folder: str, record: InstallRecord) -> list[str]:
+    """The files that were added, changed or deleted since a library was installed."""
     try:
         present = file_digests(folder)
     except FileNotFoundError:
         return []
     except files.TooManyFiles:
         # No installed library has this many files.
-        return [LocalEdit("", "added")]
-    installed = record.files
-    found = [
-        LocalEdit(replace_surrogates(file), "changed" if file in installed else "added")
-        for file, digest in present.items()
-        if installed.get(file) != digest
-    ]
-    found += [LocalEdit(file, "missing") for file in installed if file not in present]
-    return sorted(found, key=lambda edit: edit.file)
+        return [""]
+    names = (file for file in {**present, **record.files} if present.get(file) != record.files.get(file))
+    return sorted(map(replace_surrogates, names))
 
 
 def file_digests(folder: str) -> dict[str, str]:
@@ -238,45 +192,21 @@ def file_digests(folder: str) -> dict[str, str]:
     return found
 
 
-def _read_current(home: str, name: str) -> InstallRecord | None:
-    if (pending := read_pending_record(home, name)) is not None:
-        return pending
-    record = _decode_record(record_file(home, name), InstallRecord)
-    if record is not None and record.kind != "link" and not os.path.isdir(library_folder(home, name)):
-        return None
-    return record
-
-
 def _decode_record(path: str, kind: type[AnyRecord]) -> AnyRecord | None:
     record = _decode(path, kind)
-    for file, digest in record.files.items() if record is not None else ():
-        if problem := path_problem(file):
-            raise _InvalidRecord(f"The record contains an invalid path: {problem}")
-        if not _DIGEST.fullmatch(digest):
-            raise _InvalidRecord("The record contains an invalid checksum")
+    if record is None or any(
+        path_problem(file) or not _DIGEST.fullmatch(digest) for file, digest in record.files.items()
+    ):
+        return None
     return record
 
 
 def _decode(path: str, kind: type[R]) -> R | None:
-    data = _read_bytes(path)
-    if data is None:
-        return None
+    """The content of a record; None if it is missing or damaged."""
     try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.MsgspecError as error:
-        raise _InvalidRecord(f"The record cannot be read: {error}") from None
-
-
-def _read_bytes(path: str) -> bytes | None:
-    try:
-        return files.read(path, MAX_RECORD_BYTES)
-    except FileNotFoundError:
+        return msgspec.json.decode(files.read(path, MAX_RECORD_BYTES), type=kind)
+    except (OSError, msgspec.MsgspecError):
         return None
-    except (files.NotRegularFile, files.FileTooLarge) as error:
-        raise _InvalidRecord(f"The record is {error.strerror}") from None
-    except OSError as error:
-        reason = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
-        raise _InvalidRecord(f"The record cannot be read: {reason}") from None
 
 
 def _list_names(folder: str) -> list[str]:

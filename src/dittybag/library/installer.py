@@ -42,7 +42,7 @@ from dittybag.library import atomic_install, starter_library
 from dittybag.library.file_walk import walk
 from dittybag.library.install_records import (
     InstallRecord,
-    compare_with_record,
+    edited_files,
     file_digests,
     folders_by_name,
     libraries_folder,
@@ -182,9 +182,15 @@ def update(
                 updated_at=max(_now(), record.updated_at + 1),
                 files=content.files,
             )
-            return _LibraryUpdate(
-                home, library, work=work, content=content, record=record, updated_record=updated_record
-            ).run(overwrite=overwrite)
+            update = _LibraryUpdate(
+                home=home,
+                name=library,
+                work=work,
+                content=content,
+                record=record,
+                updated_record=updated_record,
+            )
+            return update.run(overwrite=overwrite)
 
 
 def remove(home: str, name: str, *, discard_edits: bool = False) -> RemoveResult:
@@ -209,7 +215,7 @@ def remove(home: str, name: str, *, discard_edits: bool = False) -> RemoveResult
             # The record is unreadable or its folder no longer exists.
             atomic_install.delete_record(home, library)
             raise LibraryNotFound(name)
-        edited = [] if record is None else [edit.file for edit in compare_with_record(path, record)]
+        edited = [] if record is None else edited_files(path, record)
         by_hand = record is None or Path(path).is_symlink()
         if (by_hand or edited) and not discard_edits:
             raise LibraryEdited(
@@ -231,7 +237,7 @@ def _remove_folder(
     kept = None if record is not None else atomic_install.create_backup_folder(home, name)
     aside = kept or work / "removed"
     atomic_install.move_out(home, name, path, aside)
-    if record is not None and compare_with_record(str(aside), record):
+    if record is not None and edited_files(str(aside), record):
         # Edited after it was compared with the record.
         kept = atomic_install.create_backup_folder(home, name)
         aside.rename(kept)
@@ -247,91 +253,86 @@ class _FetchedSource(Struct, frozen=True, kw_only=True):
     revision: str | None = None
 
 
-class _LibraryUpdate:
+class _LibraryUpdate(Struct, kw_only=True):
     """One update of a library after its source was fetched. Requires the lock."""
 
-    def __init__(
-        self,
-        home: str,
-        name: str,
-        *,
-        work: Path,
-        content: _FetchedSource,
-        record: InstallRecord,
-        updated_record: InstallRecord,
-    ) -> None:
-        self._home = home
-        self._name = name
-        self._work = work
-        self._content = content
-        self._record = record
-        self._updated_record = updated_record
-        self._library = Path(library_folder(home, name))
-        self._backup: Path | None = None
-        self._blocked: list[str] = []
+    home: str
+    name: str
+    work: Path
+    content: _FetchedSource
+    record: InstallRecord
+    updated_record: InstallRecord
+    #: Where local files and edits were moved, if there were any.
+    backup: Path | None = None
+    #: Files of the source whose names are taken by local files or folders.
+    blocked: list[str] = []
+
+    @property
+    def library(self) -> Path:
+        return Path(library_folder(self.home, self.name))
 
     def run(self, *, overwrite: bool) -> UpdateResult:
-        if self._library.is_symlink():
+        if self.library.is_symlink():
             raise LibraryRefused(
-                str(self._library), "the library is now a symbolic link; remove it and add it again"
+                str(self.library), "the library is now a symbolic link; remove it and add it again"
             )
         try:
-            before = _file_stats(self._library)
+            before = _file_stats(self.library)
             plan = plan_merge(
-                self._record.files, file_digests(str(self._library)), self._content.files, overwrite=overwrite
+                self.record.files, file_digests(str(self.library)), self.content.files, overwrite=overwrite
             )
         except files.TooManyFiles:
             raise LibraryRefused(
-                str(self._library), "the library now has too many files to be updated"
+                str(self.library), "the library now has too many files to be updated"
             ) from None
         late: list[str] = []
         if plan.added or plan.changed or plan.removed:
             new = self._build(before, plan)
             self._back_up(plan.replaced)
-            old = atomic_install.replace(self._home, self._name, new, self._updated_record)
+            old = atomic_install.replace(self.home, self.name, new, self.updated_record)
             try:
                 late = self._back_up_late_edits(old, before)
             except files.TooManyFiles:
                 old.rename(_unused_path(self._backup_folder() / "library"))
         else:
-            atomic_install.write_record(self._home, self._name, self._updated_record)
-        blocked = set(self._blocked)
+            atomic_install.write_record(self.home, self.name, self.updated_record)
+        blocked = set(self.blocked)
         return UpdateResult(
-            name=self._name,
+            name=self.name,
             added=tuple(file for file in plan.added if file not in blocked),
             changed=plan.changed,
             removed=plan.removed,
             kept=_printable_sorted({*plan.kept, *blocked}),
             conflicts=_printable_sorted({*plan.conflicts, *blocked}),
-            revision=self._updated_record.revision,
+            revision=self.updated_record.revision,
             put_aside=_printable_sorted({*plan.replaced, *late}),
-            kept_in=None if self._backup is None else str(self._backup),
-            left_out=tuple(self._content.left_out),
+            kept_in=None if self.backup is None else str(self.backup),
+            left_out=tuple(self.content.left_out),
         )
 
     def _build(self, before: dict[str, os.stat_result], plan: MergePlan) -> Path:
         """Build the updated library: link the files that stay, then add those of the source."""
-        new = self._work / "new"
-        new.mkdir(mode=self._library.stat().st_mode & 0o777)
+        new = self.work / "new"
+        new.mkdir(mode=self.library.stat().st_mode & 0o777)
         taken = {*plan.added, *plan.changed}
         for file in before:
             if file not in taken and file not in plan.removed:
-                _link_or_copy_tree(self._library / file, new / file)
+                _link_or_copy_tree(self.library / file, new / file)
         for file in sorted(taken):
             target = new / file
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 # Not a rename: on a case-insensitive file system that could replace a different file.
-                _link_or_copy(self._content.folder / file, target)
+                _link_or_copy(self.content.folder / file, target)
             except (FileExistsError, NotADirectoryError, IsADirectoryError):
                 # A local file has the name of a folder in the source, or the other way round.
-                self._blocked.append(file)
-        atomic_install.sync_files(new, (file for file in taken if file not in self._blocked))
+                self.blocked.append(file)
+        atomic_install.sync_files(new, (file for file in taken if file not in self.blocked))
         return new
 
     def _back_up(self, files: Iterable[str]) -> None:
         for file in files:
-            _link_or_copy_tree(self._library / file, self._backup_folder() / file)
+            _link_or_copy_tree(self.library / file, self._backup_folder() / file)
 
     def _back_up_late_edits(self, old: Path, before: dict[str, os.stat_result]) -> list[str]:
         """Back up files that were edited in the old folder after the scan; return their paths."""
@@ -340,7 +341,7 @@ class _LibraryUpdate:
             if file in before and _is_unchanged(before[file], state):
                 continue
             try:
-                if _same_file((self._library / file).lstat(), state):
+                if _same_file((self.library / file).lstat(), state):
                     continue
             except (FileNotFoundError, NotADirectoryError):
                 pass
@@ -349,9 +350,9 @@ class _LibraryUpdate:
         return late
 
     def _backup_folder(self) -> Path:
-        if self._backup is None:
-            self._backup = atomic_install.create_backup_folder(self._home, self._name)
-        return self._backup
+        if self.backup is None:
+            self.backup = atomic_install.create_backup_folder(self.home, self.name)
+        return self.backup
 
 
 @contextmanager

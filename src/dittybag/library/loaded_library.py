@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
@@ -161,32 +163,23 @@ class LoadedLibrary:
 
     def with_problem(self, problem: FileProblem) -> LoadedLibrary:
         """The same library, whose folder cannot be read at the moment."""
-        return LoadedLibrary(
-            self.folder,
-            self.stamps,
-            self._files,
-            templates=self.templates,
-            skipped=self._skipped,
-            unreadable={"": problem},
-            inodes=self._inodes,
-            complete=self.complete,
-        )
+        return self._copy(unreadable={"": problem})
 
     def without_templates(self) -> LoadedLibrary:
         """The same library without the texts of its templates, which are then read on demand."""
-        templates = {
-            file: TemplateState(state.stamp, None, state.problem) for file, state in self.templates.items()
-        }
-        return LoadedLibrary(
-            self.folder,
-            self.stamps,
-            self._files,
-            templates=templates,
-            skipped=self._skipped,
-            unreadable=self.unreadable,
-            inodes=self._inodes,
-            complete=self.complete,
+        return self._copy(
+            templates={file: replace(state, text=None) for file, state in self.templates.items()}
         )
+
+    def _copy(self, **changes: Any) -> LoadedLibrary:
+        fields: dict[str, Any] = {
+            "templates": self.templates,
+            "skipped": self._skipped,
+            "unreadable": self.unreadable,
+            "inodes": self._inodes,
+            "complete": self.complete,
+        }
+        return LoadedLibrary(self.folder, self.stamps, self._files, **fields | changes)
 
     def differs_from(self, old: LoadedLibrary | None) -> bool:
         """Whether clients and pages that know the old version must be notified."""

@@ -94,17 +94,20 @@ class SafeFolder(Struct, frozen=True):
             return True
 
         try:
-            listing.folders[""] = os.stat(self.path).st_ino
-            for entry in files.walk(self.path, enter=enter, on_error=report):
-                if (limit := _limit_reached(listing)) is not None:
-                    listing.skipped[entry.path] = limit
-                    break
-                self._add(entry, listing)
+            root = files.open_folder(self.path)
+            try:
+                listing.folders[""] = os.fstat(root).st_ino
+                for entry in files.walk(root, enter=enter, on_error=report):
+                    if (limit := _limit_reached(listing)) is not None:
+                        listing.skipped[entry.path] = limit
+                        break
+                    self._add(entry, listing)
+            finally:
+                os.close(root)
         except FileNotFoundError:
             # It no longer exists.
             pass
         except OSError as error:
-            listing.folders.clear()
             listing.unreadable[""] = f"this folder cannot be read: {files.describe(error)}"
         return listing
 
@@ -130,7 +133,7 @@ class SafeFolder(Struct, frozen=True):
                     raise UnreadableFile(
                         "a hard link: the file has another name elsewhere; replace it with a copy"
                     )
-                return stamp_of(status), files.read_open(descriptor, max_bytes)
+                return stamp_of(status), files.read_open(descriptor, status.st_size, max_bytes)
             finally:
                 os.close(descriptor)
         except files.NotRegularFile:
@@ -166,11 +169,7 @@ class SafeFolder(Struct, frozen=True):
         parts = file.split("/")
         if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts):
             raise UnreadableFile("outside the library")
-        root = files.open_folder(self.path)
-        try:
-            folder = files.open_below(root, "/".join(parts[:-1]))
-        finally:
-            os.close(root)
+        folder = files.open_below(self.path, "/".join(parts[:-1]))
         try:
             return files.open_regular(parts[-1], folder)
         finally:

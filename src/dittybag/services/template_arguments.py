@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
 
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.ports import Renderer
 from dittybag.domain.prompts import MAX_ARGUMENTS, Argument, Prompt, problems
-
-#: An expression or statement. Its length is limited, so that searching takes linear time.
-_BLOCK: Final = re.compile(r"\{[{%][^{}]{0,500}[%}]\}")
+from dittybag.domain.template_tags import TEMPLATE_TAG
 
 
 async def find_arguments(renderer: Renderer, content: str) -> tuple[Argument, ...]:
@@ -22,7 +19,7 @@ async def find_arguments(renderer: Renderer, content: str) -> tuple[Argument, ..
     names = await _variables(renderer, content)
     if not 0 < len(names) <= MAX_ARGUMENTS:
         return ()
-    blocks = "\n".join(_BLOCK.findall(content))
+    blocks = "\n".join(TEMPLATE_TAG.findall(content))
     # An argument is a text, without attributes and items.
     uses = {name: re.search(rf"\b{re.escape(name)}\b(?!\s*[.\[(])", blocks) for name in names}
     starts = {name: use.start() for name, use in uses.items() if use is not None}

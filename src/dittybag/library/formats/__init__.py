@@ -1,1 +1,5 @@
-"""Prompt file formats: detection uses only paths; the readers parse untrusted text in a child process."""
+"""Prompt file formats.
+
+`format_detection` finds the format of a file from its path and is cheap. `format_readers` parses untrusted
+text and must run in a child process.
+"""

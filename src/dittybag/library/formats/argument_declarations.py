@@ -14,7 +14,7 @@ from dittybag.domain.prompts import MAX_ARGUMENTS, MAX_CHOICES, TITLE_LENGTH, Ar
 from dittybag.domain.text import one_line
 from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.summary_text import normalise_description
-from dittybag.library.formats.yaml_nodes import YamlNode, argument_text, bool_of, text_of
+from dittybag.library.formats.yaml_nodes import YamlNode, argument_text, bool_of, list_of, text_of
 
 MAX_NAME_LENGTH: Final = 100
 #: Names with a special meaning in templates.
@@ -184,7 +184,5 @@ def _parse_table(
 
 def parse_choices(node: YamlNode | None) -> tuple[str, ...]:
     """The values of a list of choices."""
-    if node is None or not isinstance(node.value, list):
-        return ()
-    found = (one_line(text, TITLE_LENGTH) for item in node.value if (text := text_of(item)))
+    found = (one_line(text, TITLE_LENGTH) for item in list_of(node) if (text := text_of(item)))
     return tuple(dict.fromkeys(text for text in found if text))[:MAX_CHOICES]

@@ -27,11 +27,10 @@ from dittybag.domain.prompts import MAX_ARGUMENTS
 from dittybag.library.formats.argument_declarations import DeclaredArgument, build_signature, to_identifier
 from dittybag.library.formats.code_spans import CodeSpans
 from dittybag.library.formats.diagnostics import Diagnostics
-from dittybag.library.formats.escaping import escape, string_literal
+from dittybag.library.formats.escaping import replace_placeholders, string_literal
 from dittybag.library.formats.front_matter import FrontMatterDocument
-from dittybag.library.formats.markdown import description, parse_declared_arguments
+from dittybag.library.formats.markdown import build_prompt, parse_declared_arguments
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
-from dittybag.library.formats.summary_text import normalise_title
 from dittybag.library.formats.yaml_nodes import YamlNode, text_of
 
 _COMMAND_FIELDS: Final = ("argument-hint", "allowed-tools", "disable-model-invocation")
@@ -79,21 +78,12 @@ def uses_jinja(document: FrontMatterDocument, diagnostics: Diagnostics) -> bool:
     return any(word in names for expression in expressions for word in _NAME.findall(expression))
 
 
-def parse(file: str, key: str, document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedPrompt:
+def parse(document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedPrompt:
     """Parse a command."""
     text, arguments = _CommandTranslator(document, diagnostics).result()
     found = build_signature(arguments, diagnostics, rename=True)
-    return ParsedPrompt(
-        key=key,
-        title=normalise_title(document.text("title") or document.text("name")),
-        description=description(document, diagnostics),
-        arguments=found.arguments,
-        defaults=found.defaults,
-        text=text if arguments else document.body,
-        template=bool(arguments),
-        file=file,
-        lines_before=document.lines_before,
-    )
+    prompt = build_prompt(document, diagnostics, found, is_template=bool(arguments))
+    return replace(prompt, text=text) if arguments else prompt
 
 
 class _CommandTranslator:
@@ -126,17 +116,15 @@ class _CommandTranslator:
             self._arguments[name] = replace(argument, source_name=name, required=False)
 
     def result(self) -> tuple[str, list[DeclaredArgument]]:
-        pieces = []
-        at = 0
-        for found in self._placeholders:
-            expression = self._expression(found)
-            if expression is not None:
-                pieces += [escape(self._body[at : found.start()]), f"{{{{ {expression} }}}}"]
-                at = found.end()
-        pieces.append(escape(self._body[at:]))
-        if not pieces[:-1] and (self._hint.text or self._declared):
-            pieces.append(self._append_arguments())
-        return "".join(pieces), list(self._arguments.values())
+        expressions = {found: self._expression(found) for found in self._placeholders}
+
+        def tag(found: re.Match[str]) -> str | None:
+            return f"{{{{ {expressions[found]} }}}}" if expressions[found] else None
+
+        text = replace_placeholders(self._body, self._placeholders, tag)
+        if not any(expressions.values()) and (self._hint.text or self._declared):
+            text += self._append_arguments()
+        return text, list(self._arguments.values())
 
     def _append_arguments(self) -> str:
         """A template that appends all arguments, for a text without placeholders."""

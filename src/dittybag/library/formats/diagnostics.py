@@ -12,10 +12,11 @@ MAX_PROBLEMS: Final = 100
 
 
 class Diagnostics:
-    """Collects the problems of a file."""
+    """Collects the problems of a file. `key`: the key of its prompt, from its path."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, key: str = "") -> None:
         self.file = file
+        self.key = key
         self._found: list[FileProblem] = []
 
     def error(self, message: str, line: int | None = None) -> None:

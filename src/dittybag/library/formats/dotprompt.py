@@ -28,9 +28,10 @@ from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.front_matter import FrontMatterDocument
 from dittybag.library.formats.handlebars import Translation, translate
 from dittybag.library.formats.handlebars_lexer import Untranslatable
+from dittybag.library.formats.markdown import build_prompt
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
-from dittybag.library.formats.summary_text import first_line, normalise_description, normalise_title
-from dittybag.library.formats.yaml_nodes import YamlNode, argument_text, text_of
+from dittybag.library.formats.summary_text import first_line, normalise_description
+from dittybag.library.formats.yaml_nodes import YamlNode, argument_text, list_of, mapping_of, text_of
 
 #: `name?(array, the names)`
 _PICO: Final = re.compile(r"([^?( ]+) ?(\?)? ?(?:\(([^)]*)\))?")
@@ -46,48 +47,39 @@ class _SchemaField(Struct, frozen=True):
     kind: str = ""
 
 
-def parse(
-    file: str, key: str, document: FrontMatterDocument, diagnostics: Diagnostics
-) -> ParsedPrompt | None:
+def parse(document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedPrompt | None:
     """Parse a `.prompt` file; None if its template cannot be translated."""
     fields = list(_fields(document, diagnostics))
     flags = {field.argument.source_name for field in fields if field.kind == "boolean"}
     found = build_signature((field.argument for field in fields), diagnostics, rename=True)
     translation = translate(document.body, found.names, flags=flags)
+    return build_handlebars_prompt(document, found, translation, diagnostics)
+
+
+def build_handlebars_prompt(
+    document: FrontMatterDocument,
+    found: Signature,
+    translation: Translation | Untranslatable,
+    diagnostics: Diagnostics,
+) -> ParsedPrompt | None:
+    """Build a prompt from a translated Handlebars template; None if it cannot be translated."""
     if isinstance(translation, Untranslatable):
         diagnostics.error(
             f"The template cannot be translated: {translation.message}",
             translation.line + document.lines_before,
         )
         return None
-    return build_handlebars_prompt(file, key, document, (found, translation), diagnostics)
-
-
-def build_handlebars_prompt(
-    file: str,
-    key: str,
-    document: FrontMatterDocument,
-    parts: tuple[Signature, Translation],
-    diagnostics: Diagnostics,
-) -> ParsedPrompt:
-    """Build a prompt from a translated Handlebars template."""
-    found, translation = parts
     for line, path in translation.members[:10]:
         shown = clip(path, 60)
         diagnostics.warning(
             f"'{shown}' is always empty: arguments are text and have no members", line + document.lines_before
         )
-    text = document.text("description")
-    return ParsedPrompt(
-        key=key,
-        title=normalise_title(document.text("title") or document.text("name")),
-        description=normalise_description(text) or first_line(_TAG.sub("", document.body[:8000])),
+    description = normalise_description(document.text("description"))
+    return replace(
+        build_prompt(document, diagnostics, found, is_template=translation.changed),
+        description=description or first_line(_TAG.sub("", document.body[:8000])),
         arguments=_merge_arguments(found, translation, diagnostics),
-        defaults=found.defaults,
         text=translation.text if translation.changed else document.body,
-        template=translation.changed,
-        file=file,
-        lines_before=document.lines_before,
     )
 
 
@@ -96,12 +88,7 @@ def _merge_arguments(
 ) -> tuple[Argument, ...]:
     lists = {translation.names[name] for name in translation.lists}
     declared = tuple(
-        Argument(
-            name=argument.name,
-            description=_per_line(argument.description) if argument.name in lists else argument.description,
-            required=argument.required,
-            choices=argument.choices,
-        )
+        replace(argument, description=_per_line(argument.description)) if argument.name in lists else argument
         for argument in found.arguments
     )
     names = {argument.name for argument in declared}
@@ -130,9 +117,8 @@ def _fields(document: FrontMatterDocument, diagnostics: Diagnostics) -> Iterator
     if not isinstance(node.value, dict):
         diagnostics.warning("'input' must be a mapping with 'schema' or 'default'", node.line)
         return
-    schema, defaults = node.value.get("schema"), node.value.get("default")
-    values = defaults.value if defaults is not None and isinstance(defaults.value, dict) else {}
-    declared = _schema_fields(schema) if schema is not None else {}
+    values = mapping_of(node.value.get("default"))
+    declared = _schema_fields(mapping_of(node.value.get("schema")))
     for name, field in declared.items():
         yield _SchemaField(replace(field.argument, default=_default(values.get(name))), field.kind)
     for name, value in values.items():
@@ -151,41 +137,29 @@ def _default(node: YamlNode | None) -> str | None:
     return argument_text(node)
 
 
-def _schema_fields(schema: YamlNode) -> dict[str, _SchemaField]:
+def _schema_fields(schema: dict[str, YamlNode]) -> dict[str, _SchemaField]:
     """The fields of a schema by name; empty if the schema is only a name."""
-    if not isinstance(schema.value, dict):
-        return {}
-    properties = schema.value.get("properties")
+    properties = schema.get("properties")
     if properties is not None and isinstance(properties.value, dict):
-        required_node = schema.value.get("required")
-        listed = (
-            required_node.value if required_node is not None and isinstance(required_node.value, list) else []
-        )
-        required = {text_of(item) for item in listed}
+        required = {text_of(item) for item in list_of(schema.get("required"))}
         return {
             name: _json_field(name, node, required=name in required)
             for name, node in properties.value.items()
         }
-    fields = {}
-    for source_name, node in schema.value.items():
-        if (field := _pico_field(source_name, node)) is not None:
-            fields[field.argument.source_name] = field
-    return fields
+    fields = (_pico_field(source_name, node) for source_name, node in schema.items())
+    return {field.argument.source_name: field for field in fields if field is not None}
 
 
 def _json_field(name: str, node: YamlNode, *, required: bool) -> _SchemaField:
-    if not isinstance(node.value, dict):
-        return _typed(
-            DeclaredArgument(source_name=name, required=required, line=node.line), text_of(node) or ""
-        )
+    members = mapping_of(node)
     argument = DeclaredArgument(
         source_name=name,
-        description=text_of(node.value.get("description")),
+        description=text_of(members.get("description")),
         required=required,
-        choices=parse_choices(node.value.get("enum")),
+        choices=parse_choices(members.get("enum")),
         line=node.line,
     )
-    return _typed(argument, text_of(node.value.get("type")) or "")
+    return _typed(argument, text_of(members.get("type")) or text_of(node) or "")
 
 
 def _pico_field(source_name: str, node: YamlNode) -> _SchemaField | None:

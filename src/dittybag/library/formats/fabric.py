@@ -10,19 +10,20 @@ the description.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from dittybag.domain.prompts import MAX_ARGUMENTS
 from dittybag.library.formats.argument_declarations import DeclaredArgument, build_signature
 from dittybag.library.formats.diagnostics import Diagnostics
-from dittybag.library.formats.escaping import escape
+from dittybag.library.formats.escaping import replace_placeholders
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.summary_text import first_line
 
 _VARIABLE: Final = re.compile(r"\{\{[ \t]*([A-Za-z_]\w{0,99})[ \t]*\}\}", re.ASCII)
 
 
-def parse(file: str, key: str, text: str, diagnostics: Diagnostics) -> ParsedPrompt:
+def read(text: str, diagnostics: Diagnostics) -> Iterator[ParsedPrompt]:
     """Parse a `system.md`."""
     used = list(dict.fromkeys(found[1] for found in _VARIABLE.finditer(text)))
     declared = [DeclaredArgument(source_name="input", description="The text to apply the pattern to")]
@@ -32,22 +33,19 @@ def parse(file: str, key: str, text: str, diagnostics: Diagnostics) -> ParsedPro
             f"The pattern has more than {MAX_ARGUMENTS} variables; the others are kept as text"
         )
     found = build_signature(declared[:MAX_ARGUMENTS], diagnostics, rename=True)
-    pieces = []
-    at = 0
-    for variable in _VARIABLE.finditer(text):
-        if variable[1] in found.names:
-            pieces += [escape(text[at : variable.start()]), f"{{{{ {found.names[variable[1]]} }}}}"]
-            at = variable.end()
-    pieces.append(escape(text[at:]))
-    if "input" not in used:
-        pieces.append(append_input(text))
-    return ParsedPrompt(
-        key=key,
+
+    def tag(variable: re.Match[str]) -> str | None:
+        name = found.names.get(variable[1])
+        return None if name is None else f"{{{{ {name} }}}}"
+
+    source = replace_placeholders(text, _VARIABLE.finditer(text), tag)
+    yield ParsedPrompt(
+        key=diagnostics.key,
         description=first_line(text, headings=False),
         arguments=found.arguments,
-        text="".join(pieces),
+        text=source if "input" in used else source + append_input(text),
         template=True,
-        file=file,
+        file=diagnostics.file,
     )
 
 

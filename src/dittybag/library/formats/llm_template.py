@@ -16,7 +16,7 @@ from typing import Final
 from dittybag.domain.errors import clip
 from dittybag.library.formats.argument_declarations import DeclaredArgument, build_signature
 from dittybag.library.formats.diagnostics import Diagnostics
-from dittybag.library.formats.escaping import escape
+from dittybag.library.formats.escaping import replace_placeholders
 from dittybag.library.formats.fabric import append_input
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.summary_text import first_line, normalise_description, normalise_title
@@ -26,7 +26,7 @@ _VARIABLE: Final = re.compile(r"\$(?:(\$)|([_a-zA-Z]\w*)|\{([_a-zA-Z]\w*)\}|)", 
 _LOOKS_LIKE_TEMPLATE: Final = re.compile(r"^(?:prompt|system)[ \t]*:", re.MULTILINE)
 
 
-def read(file: str, key: str, content: str, diagnostics: Diagnostics) -> Iterator[ParsedPrompt]:
+def read(content: str, diagnostics: Diagnostics) -> Iterator[ParsedPrompt]:
     """Parse a YAML file; yields at most one prompt."""
     document = parse_yaml(content)
     if isinstance(document, YamlProblem):
@@ -34,10 +34,10 @@ def read(file: str, key: str, content: str, diagnostics: Diagnostics) -> Iterato
         report = diagnostics.error if _LOOKS_LIKE_TEMPLATE.search(content) else diagnostics.warning
         report(message, document.line)
         return
-    fields = document.value if document is not None and isinstance(document.value, dict) else None
-    if fields is None:
+    if document is None or not isinstance(document.value, dict):
         diagnostics.warning("Not an llm template: not a mapping with 'prompt' or 'system'")
         return
+    fields = document.value
     texts = [
         (field, fields[field]) for field in ("system", "prompt") if (text_of(fields.get(field)) or "").strip()
     ]
@@ -48,15 +48,11 @@ def read(file: str, key: str, content: str, diagnostics: Diagnostics) -> Iterato
             f"Not an llm template: 'prompt' or 'system' {found}", wrong.line if wrong else None
         )
         return
-    yield _parse(file, key, fields, texts, diagnostics)
+    yield _parse(fields, texts, diagnostics)
 
 
 def _parse(
-    file: str,
-    key: str,
-    fields: dict[str, YamlNode],
-    texts: list[tuple[str, YamlNode]],
-    diagnostics: Diagnostics,
+    fields: dict[str, YamlNode], texts: list[tuple[str, YamlNode]], diagnostics: Diagnostics
 ) -> ParsedPrompt:
     defaults = _parse_defaults(fields.get("defaults"), diagnostics)
     text = "\n\n".join(_part_text(node, last=node is texts[-1][1]) for _, node in texts)
@@ -70,27 +66,25 @@ def _parse(
     if "input" not in used:
         wanted.append(DeclaredArgument(source_name="input", description="Text to append to the prompt"))
     names = build_signature(wanted, diagnostics, rename=True)
-    pieces = []
-    at = 0
-    for found in _VARIABLE.finditer(text):
-        pieces.append(escape(text[at : found.start()]))
+
+    def replacement(found: re.Match[str]) -> str | None:
         name = names.names.get(found[2] or found[3] or "")
-        pieces.append(f"{{{{ {name} }}}}" if name else escape("$" if found[1] else found[0]))
-        at = found.end()
-    pieces.append(escape(text[at:]))
+        return f"{{{{ {name} }}}}" if name else "$" if found[1] else None
+
+    source = replace_placeholders(text, _VARIABLE.finditer(text), replacement)
     if any(found[0] == "$" for found in _VARIABLE.finditer(text)):
         diagnostics.warning("A '$' is not followed by a name; write '$$' for a dollar sign", texts[0][1].line)
     if "input" not in used and "input" in names.names:
-        pieces.append(append_input(text))
+        source += append_input(text)
     return ParsedPrompt(
-        key=key,
+        key=diagnostics.key,
         title=normalise_title(text_of(fields.get("title")) or text_of(fields.get("name"))),
         description=normalise_description(text_of(fields.get("description"))) or first_line(text),
         arguments=names.arguments,
         defaults=names.defaults,
-        text="".join(pieces),
+        text=source,
         template=True,
-        file=file,
+        file=diagnostics.file,
     )
 
 

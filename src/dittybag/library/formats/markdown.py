@@ -14,6 +14,7 @@ from typing import Final
 
 from dittybag.library.formats.argument_declarations import (
     DeclaredArgument,
+    Signature,
     build_signature,
     parse_declarations,
 )
@@ -25,23 +26,30 @@ from dittybag.library.formats.summary_text import first_line, normalise_descript
 _ARGUMENTS: Final = ("arguments", "args", "variables", "inputs", "parameters")
 
 
-def parse(file: str, key: str, document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedPrompt:
+def parse(document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedPrompt:
     """Parse a Markdown file."""
     found = build_signature(parse_declared_arguments(document, diagnostics), diagnostics, rename=False)
+    return build_prompt(document, diagnostics, found, is_template=bool(found.arguments))
+
+
+def build_prompt(
+    document: FrontMatterDocument, diagnostics: Diagnostics, signature: Signature, *, is_template: bool
+) -> ParsedPrompt:
+    """Build a prompt from its text, the title and description in its front matter, and its arguments."""
     return ParsedPrompt(
-        key=key,
+        key=diagnostics.key,
         title=normalise_title(document.text("title") or document.text("name")),
-        description=description(document, diagnostics),
-        arguments=found.arguments,
-        defaults=found.defaults,
+        description=_description(document, diagnostics),
+        arguments=signature.arguments,
+        defaults=signature.defaults,
         text=document.body,
-        template=bool(found.arguments),
-        file=file,
+        template=is_template,
+        file=diagnostics.file,
         lines_before=document.lines_before,
     )
 
 
-def description(document: FrontMatterDocument, diagnostics: Diagnostics) -> str | None:
+def _description(document: FrontMatterDocument, diagnostics: Diagnostics) -> str | None:
     """The description in the front matter, or else the first meaningful line of the text."""
     node = document.fields.get("description")
     if node is not None and not isinstance(node.value, str):

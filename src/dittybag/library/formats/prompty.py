@@ -17,40 +17,19 @@ from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.dotprompt import build_handlebars_prompt
 from dittybag.library.formats.front_matter import FrontMatterDocument
 from dittybag.library.formats.handlebars import translate
-from dittybag.library.formats.handlebars_lexer import Untranslatable
-from dittybag.library.formats.markdown import description
+from dittybag.library.formats.markdown import build_prompt
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
-from dittybag.library.formats.summary_text import normalise_title
-from dittybag.library.formats.yaml_nodes import YamlNode, text_of
+from dittybag.library.formats.yaml_nodes import YamlNode, mapping_of, text_of
 
 
-def parse(
-    file: str, key: str, document: FrontMatterDocument, diagnostics: Diagnostics
-) -> ParsedPrompt | None:
+def parse(document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedPrompt | None:
     """Parse a `.prompty` file; None if its template cannot be translated."""
-    declared = _declared_inputs(document, diagnostics)
-    if "mustache" in _engine(document.fields.get("template")):
-        found = build_signature(declared, diagnostics, rename=True)
+    is_mustache = "mustache" in _engine(document.fields.get("template"))
+    found = build_signature(_declared_inputs(document, diagnostics), diagnostics, rename=is_mustache)
+    if is_mustache:
         translation = translate(document.body, found.names, mustache=True)
-        if isinstance(translation, Untranslatable):
-            diagnostics.error(
-                f"The template cannot be translated: {translation.message}",
-                translation.line + document.lines_before,
-            )
-            return None
-        return build_handlebars_prompt(file, key, document, (found, translation), diagnostics)
-    found = build_signature(declared, diagnostics, rename=False)
-    return ParsedPrompt(
-        key=key,
-        title=normalise_title(document.text("title") or document.text("name")),
-        description=description(document, diagnostics),
-        arguments=found.arguments,
-        defaults=found.defaults,
-        text=document.body,
-        template=True,
-        file=file,
-        lines_before=document.lines_before,
-    )
+        return build_handlebars_prompt(document, found, translation, diagnostics)
+    return build_prompt(document, diagnostics, found, is_template=True)
 
 
 def _declared_inputs(document: FrontMatterDocument, diagnostics: Diagnostics) -> list[DeclaredArgument]:
@@ -58,26 +37,23 @@ def _declared_inputs(document: FrontMatterDocument, diagnostics: Diagnostics) ->
     for field in ("inputs", "inputSchema"):
         if (node := document.fields.get(field)) is not None:
             declared += parse_declarations(_properties(node), diagnostics, scalar="default", required=True)
-    sample = document.fields.get("sample")
-    if sample is not None and isinstance(sample.value, dict):
-        known = {argument.source_name for argument in declared}
-        declared += [
-            DeclaredArgument(source_name=name, line=value.line)
-            for name, value in sample.value.items()
-            if name not in known
-        ]
-    return declared
+    known = {argument.source_name for argument in declared}
+    samples = mapping_of(document.fields.get("sample"))
+    return declared + [
+        DeclaredArgument(source_name=name, line=value.line)
+        for name, value in samples.items()
+        if name not in known
+    ]
 
 
 def _properties(node: YamlNode) -> YamlNode:
     """The node with the inputs, which some versions nest in `properties`."""
-    inner = node.value.get("properties") if isinstance(node.value, dict) else None
+    inner = mapping_of(node).get("properties")
     return inner if inner is not None and not isinstance(inner.value, str) else node
 
 
 def _engine(node: YamlNode | None) -> str:
     """The template engine: `template: NAME`, or `type`, `format` or `format.kind` in a table."""
     for member in ("format", "type", "kind"):
-        if node is not None and isinstance(node.value, dict):
-            node = node.value.get(member, node)
+        node = mapping_of(node).get(member, node)
     return (text_of(node) or "").lower()

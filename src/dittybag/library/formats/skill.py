@@ -7,27 +7,23 @@ files of the folder are not read: the agent that runs the skill reads them there
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from dittybag.library.formats import claude_command, markdown
+from dittybag.library.formats.argument_declarations import Signature
 from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.front_matter import FrontMatterDocument
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.prompt_names import skill_key
-from dittybag.library.formats.summary_text import normalise_title
 
 
-def parse(file: str, key: str, document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedPrompt:
+def parse(document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedPrompt:
     """Parse a `SKILL.md`."""
-    key = key or skill_key(document.text("name"))
-    if claude_command.uses_jinja(document, diagnostics):
-        return markdown.parse(file, key, document, diagnostics)
     has_arguments = any(field in document.fields for field in ("argument-hint", "arguments"))
-    if has_arguments or claude_command.takes_arguments(document):
-        return claude_command.parse(file, key, document, diagnostics)
-    return ParsedPrompt(
-        key=key,
-        title=normalise_title(document.text("title") or document.text("name")),
-        description=markdown.description(document, diagnostics),
-        text=document.body,
-        file=file,
-        lines_before=document.lines_before,
-    )
+    if claude_command.uses_jinja(document, diagnostics):
+        prompt = markdown.parse(document, diagnostics)
+    elif has_arguments or claude_command.takes_arguments(document):
+        prompt = claude_command.parse(document, diagnostics)
+    else:
+        prompt = markdown.build_prompt(document, diagnostics, Signature(), is_template=False)
+    return replace(prompt, key=diagnostics.key or skill_key(document.text("name")))

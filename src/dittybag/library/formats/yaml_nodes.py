@@ -126,6 +126,16 @@ def text_of(node: YamlNode | None) -> str | None:
     return node.value
 
 
+def mapping_of(node: YamlNode | None) -> dict[str, YamlNode]:
+    """The members of a mapping; empty for everything else."""
+    return node.value if node is not None and isinstance(node.value, dict) else {}
+
+
+def list_of(node: YamlNode | None) -> list[YamlNode]:
+    """The items of a list; empty for everything else."""
+    return node.value if node is not None and isinstance(node.value, list) else []
+
+
 def bool_of(node: YamlNode | None) -> bool | None:
     """A scalar as a boolean; None if it is not one."""
     text = (text_of(node) or "").strip().lower()

@@ -17,6 +17,8 @@ _OUTPUT_BYTES: Final = 2 * 1024 * 1024
 _MAX_INCLUDE_DEPTH: Final = 10
 _ERROR_IN_FILE: Final = re.compile(r'error in "(.+)"')
 _UNDEFINED: Final = re.compile(r"`([^`]+)` is undefined")
+#: The kinds of errors about a name that the engine looks up when it renders.
+_UNKNOWN_NAMES: Final = ("UnknownFilter", "UnknownFunction", "UnknownTest")
 #: The variables of larger templates are not searched for the cause of an error: it takes too long.
 _MAX_SEARCHED: Final = 128 * 1024
 
@@ -128,7 +130,8 @@ def _failure(
         problem = f"undefined variable '{found[1]}'"
     elif error.kind == "InvalidOperation" and (name := _undefined_in(sources.get(where), error.line, values)):
         problem = f"{problem}; undefined variable '{name}'"
-    return {"problem": problem, "line": error.line, "file": where}
+    is_unknown_name = error.kind in _UNKNOWN_NAMES
+    return {"problem": problem, "line": error.line, "file": where, "is_unknown_name": is_unknown_name}
 
 
 def _undefined_in(source: str | None, line: int | None, values: dict[str, str]) -> str | None:

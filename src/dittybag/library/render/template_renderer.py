@@ -40,6 +40,7 @@ class _RenderResult(Struct):
     problem: str | None = None
     line: int | None = None
     file: str = ""
+    is_unknown_name: bool = False
     seconds: float = 0.0
 
 
@@ -61,8 +62,8 @@ class TemplateRenderer:
         partials: Partials | None = None,
         client: Hashable = None,
     ) -> str:
-        _check_size(source, "it", SOURCE_BYTES)
-        _check_size("".join(values.values()), "its arguments", INPUT_BYTES)
+        _check_size(source, "it is", SOURCE_BYTES)
+        _check_size("".join(values.values()), "its arguments are", INPUT_BYTES)
         files: dict[str, str | None] = {}
         spent = 0.0
         while True:
@@ -80,10 +81,10 @@ class TemplateRenderer:
             if len(files) == _MAX_FILES:
                 raise RenderingFailed(f"it includes more than {_MAX_FILES} files")
             files[needed_file] = None if partials is None else await partials(needed_file)
-            _check_size("".join(filter(None, files.values())), "its includes", INPUT_BYTES)
+            _check_size("".join(filter(None, files.values())), "its includes are", INPUT_BYTES)
 
     async def variables(self, source: str, *, file: str = "") -> tuple[str, ...]:
-        _check_size(source, "it", SOURCE_BYTES)
+        _check_size(source, "it is", SOURCE_BYTES)
         return (await self._submit({"source": source, "file": file}, file)).variables
 
     async def syntax_error(self, source: str, *, client: Hashable = None) -> tuple[int, str] | None:
@@ -111,7 +112,9 @@ class TemplateRenderer:
             raise RenderingFailed(_TOO_MANY) from refused
         if result.problem is not None:
             elsewhere = result.file if result.file != file else None
-            raise RenderingFailed(result.problem, line=result.line, file=elsewhere)
+            raise RenderingFailed(
+                result.problem, line=result.line, file=elsewhere, is_unknown_name=result.is_unknown_name
+            )
         return result
 
     @property
@@ -127,5 +130,4 @@ class TemplateRenderer:
 def _check_size(text: str, what: str, max_bytes: int) -> None:
     # A character has at most four bytes, so short texts need not be encoded.
     if len(text) * 4 > max_bytes and len(text.encode(errors="replace")) > max_bytes:
-        verb = "are" if what.endswith("s") else "is"
-        raise RenderingFailed(f"{what} {verb} larger than {format_size(max_bytes)}")
+        raise RenderingFailed(f"{what} larger than {format_size(max_bytes)}")

@@ -1,1 +1,1 @@
-"""Sources of libraries: folders, zip files and Git repositories."""
+"""Where libraries are installed from: folders, zip archives and Git repositories."""

@@ -1,4 +1,4 @@
-"""The SOURCE argument of `library add`: a folder, a zip file or a Git repository."""
+"""The SOURCE argument of `library add`: a folder, a zip file or a Git URL."""
 
 from __future__ import annotations
 
