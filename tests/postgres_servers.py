@@ -149,7 +149,7 @@ class PostgresServer:
         # Writes all pages, and deletes the files of tables that were dropped or rewritten.
         self.sql("CHECKPOINT")
         files = [path for path in (self._data / "base").rglob("*") if path.is_file()]
-        return [path for path in files if text.lower() in path.read_bytes().lower()]
+        return [path for path in files if text.lower() in _read_if_present(path).lower()]
 
     @property
     def has_trigrams(self) -> bool:
@@ -164,6 +164,14 @@ class PostgresServer:
             return []
         user, group = self._account.pw_uid, self._account.pw_gid
         return ["setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups"]
+
+
+def _read_if_present(path: Path) -> bytes:
+    """Return the contents of a file of a running server, which may delete it meanwhile."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def _account() -> pwd.struct_passwd | None:
