@@ -22,6 +22,7 @@ from tests.exchange.exchange_fixtures import (
     read_files,
     rows,
 )
+from tests.programs import GIT
 from tests.torture.sqlite_audit import SqliteAudit
 
 
@@ -160,7 +161,9 @@ async def test_a_file_added_by_hand_becomes_a_prompt(tmp_path: Path) -> None:
 
 def git(folder: Path, *arguments: str) -> None:
     identity = ("-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "core.autocrlf=true")
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, timeout=30)
+    subprocess.run(
+        [GIT.require(), *identity, *arguments], cwd=folder, check=True, capture_output=True, timeout=30
+    )
 
 
 async def test_edits_of_different_entities_merge_in_git(tmp_path: Path) -> None:
