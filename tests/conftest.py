@@ -7,6 +7,8 @@ from typing import Final
 
 import pytest
 
+from tests.postgres_servers import PostgresServer, run_postgres
+
 #: Timing-sensitive tests, which must not run in parallel with others.
 _ALONE: Final = (
     "tests/accounts/test_token_authentication.py",
@@ -28,6 +30,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(_ALONE):
             item.add_marker(pytest.mark.alone)
+
+
+@pytest.fixture(scope="session")
+def shared_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server without pg_trgm. Tests share it, and use schemas or databases of their own."""
+    with run_postgres("bundled") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def shared_postgres_with_trigrams() -> Iterator[PostgresServer]:
+    """Likewise, with pg_trgm."""
+    with run_postgres("installed") as server:
+        yield server
 
 
 @pytest.fixture(autouse=True, scope="session")

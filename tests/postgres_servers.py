@@ -33,7 +33,6 @@ _SETTINGS: Final = {
     "max_connections": "200",
     "shared_buffers": "32MB",
     "log_min_messages": "fatal",
-    "autovacuum_naptime": "1s",
 }
 
 #: An in-memory file system, if there is one: a new schema has a hundred files.
