@@ -9,20 +9,11 @@ import pytest
 
 from tests.postgres_servers import PostgresServer, run_postgres
 
-#: Timing-sensitive tests, which must not run in parallel with others.
+#: Tests that bound how long something takes while processes use all cores.
 _ALONE: Final = (
-    "tests/accounts/test_token_authentication.py",
-    "tests/accounts/test_stream_authentication.py",
-    "tests/cli/test_commands.py",
-    "tests/contracts/test_library_notifications.py",
-    "tests/contracts/test_change_notifications.py",
-    "tests/e2e/",
-    "tests/fleet/",
-    "tests/library/render/",
-    "tests/protocol/transports/",
-    "tests/storage/postgres/test_connection_loss.py",
-    "tests/storage_contract/test_store_notifications.py",
-    "tests/torture/",
+    "tests/library/render/test_worker_pool.py",
+    "tests/torture/test_bombs.py",
+    "tests/torture/test_hostile_http_clients.py",
 )
 
 

@@ -18,10 +18,11 @@ import pytest
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.exchange.exchange_data import fill_database
 from tests.postgres_servers import PostgresServer
+from tests.repetitions import repetitions
 from tests.stdio_server_process import ROOT
 
-#: Number of prompts, resources and tasks, each with a history. Use `COPY_ENTITIES=50000` for a long run.
-ENTITIES = int(os.environ.get("COPY_ENTITIES", "2000"))
+#: Number of prompts, resources and tasks, each with a history.
+ENTITIES = repetitions(600, 50_000)
 #: Timeout of a command.
 TIMEOUT_SECONDS = 30.0 + ENTITIES / 50
 

@@ -13,6 +13,7 @@ from dittybag.domain.ports import Store
 from dittybag.storage.postgres.store import PostgresStore
 from dittybag.storage.sqlite.store import SqliteStore
 from tests.postgres_servers import PostgresServer
+from tests.repetitions import repetitions
 
 #: Backends of one server use different schemas.
 _schema_numbers = count(1)
@@ -39,7 +40,7 @@ class SqliteFiles:
     """Stores in SQLite files in one folder."""
 
     stamps = True
-    examples = 120
+    examples = repetitions(60, 1000)
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -56,7 +57,7 @@ class PostgresSchemas:
     """Stores in schemas of one PostgreSQL server."""
 
     stamps = False
-    examples = 40
+    examples = repetitions(20, 300)
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server

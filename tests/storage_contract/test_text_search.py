@@ -14,6 +14,7 @@ from msgspec import Struct
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
+from tests.repetitions import repetitions
 from tests.storage_contract.naive_search import contains_words
 from tests.storage_contract.store_session import StoreSession, open_session
 
@@ -56,7 +57,7 @@ pytestmark = pytest.mark.timeout(600)
 numbers = count(1)
 
 searching = settings(
-    max_examples=60,
+    max_examples=repetitions(30, 500),
     deadline=None,
     # One store for all examples: each has its own project or user.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
