@@ -15,7 +15,7 @@ from tests.repetitions import repetitions
 from tests.storage_contract.store_session import StoreSession
 
 DOCUMENTS = repetitions(3_000, 10_000)
-QUERIES = repetitions(500, 5_000)
+QUERIES = repetitions(500, 2_000)
 LIMIT = 20
 
 #: Letters with unusual case mappings, special characters of LIKE, regular expressions, SQL and full-text
