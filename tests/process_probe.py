@@ -11,7 +11,7 @@ if __name__ == "__main__":
     _, how, *rest = sys.argv
     descriptors = sorted(map(int, (path.name for path in Path("/proc/self/fd").iterdir())))[:4]
     print(rest, sys.stdin.read(), str(Path.cwd()), sorted(os.environ.items()), descriptors)
-    print(sys.stdin.encoding, sys.stdout.isatty(), sys.stdin.seekable(), file=sys.stderr)
+    print(sys.stdin.encoding, sys.stdin.errors, sys.stdout.isatty(), sys.stdin.seekable(), file=sys.stderr)
     if how == "error":
         raise ValueError(how)
     if how == "wait":

@@ -16,8 +16,8 @@ from tests.contracts.test_concurrent_requests import http_request
 from tests.http.raw_connection import RawConnection
 from tests.stdio_server_process import StdioServerProcess
 
-REQUESTS = 300
-#: All responses together have 1.2 GB.
+#: All responses together have 600 MB.
+REQUESTS = 150
 CONTENT = "x" * (4 * 1024 * 1024)
 MAX_KILOBYTES = 400 * 1024
 

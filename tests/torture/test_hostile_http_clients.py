@@ -22,14 +22,15 @@ from tests.http.raw_connection import (
     post_request,
 )
 from tests.http.spawned_server import SpawnedServer
+from tests.repetitions import repetitions
 from tests.torture.malformed_http import PING, MalformedRequests
 
 #: Sent to each of two servers.
-REQUESTS = 10_000
+REQUESTS = repetitions(3_000, 100_000)
 BATCH = 50
 
 CLIENTS = 1_000
-CALLS = 20
+CALLS = repetitions(8, 100)
 
 #: Allowed memory growth: fragmentation and warm caches.
 MEMORY_KB = 24 * 1024

@@ -1,11 +1,7 @@
-"""SIGKILL during purges: each is wholly done or not at all, and what was acknowledged leaves no byte behind.
-
-For a longer run: `TORTURE_PURGES=1000 TORTURE_PURGE_KILLS=200 pytest tests/torture/test_purge_kills.py`.
-"""
+"""SIGKILL during purges: each is done wholly or not at all, and if acknowledged, leaves no byte behind."""
 
 from __future__ import annotations
 
-import os
 import random
 import select
 import subprocess
@@ -27,14 +23,14 @@ from dittybag.domain.queries import ChangeQuery
 from dittybag.services.purge_service import Selection
 from tests.forked_processes import ForkedProcess
 from tests.postgres_servers import run_postgres
+from tests.repetitions import SEED, repetitions
 from tests.storage_contract.log_consistency import check_log, stored_entities
 from tests.storage_contract.secret_contents import CREATORS
 from tests.storage_contract.store_session import StoreSession, open_session
 from tests.torture.sqlite_audit import SqliteAudit
 
-PURGES = int(os.environ.get("TORTURE_PURGES", "100"))
-KILLS = int(os.environ.get("TORTURE_PURGE_KILLS", "20"))
-SEED = int(os.environ.get("TORTURE_SEED", "20261115"))
+PURGES = repetitions(40, 1000)
+KILLS = repetitions(12, 200)
 
 #: A process is killed within this time after it was told to purge, in seconds.
 LONGEST_LIFE = 0.12

@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 import msgspec
-import pytest
 
 from tests.forked_processes import ROOT, ForkedProcess
+from tests.programs import skip_unless_ci
 
 
 class ScriptedProcess:
@@ -77,7 +77,7 @@ def unshare_mounts() -> list[str]:
     """Return a command prefix for a process that can mount its own file systems."""
     command = ["unshare", "--user", "--map-root-user", "--mount"]
     if shutil.which("unshare") is None or subprocess.run([*command, "true"], check=False).returncode:
-        pytest.skip("this system does not allow unprivileged mounts")
+        skip_unless_ci("this system does not allow unprivileged mounts")
     return command
 
 
@@ -86,5 +86,5 @@ def drop_privileges() -> list[str]:
     if os.geteuid() != 0:
         return []
     if shutil.which("setpriv") is None:
-        pytest.skip("root ignores file permissions, and setpriv is not installed")
+        skip_unless_ci("root ignores file permissions, and setpriv is not installed")
     return ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
