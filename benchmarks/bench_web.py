@@ -31,7 +31,7 @@ from benchmarks.sample_data import (
     build_sample_files,
     temporary_copy,
 )
-from dittybag.web.pages.routes import ROUTES
+from dittybag.web.routes import ROUTES
 
 #: In milliseconds.
 LIMIT: Final = 100

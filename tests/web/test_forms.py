@@ -8,7 +8,7 @@ from urllib.parse import quote_plus
 import pytest
 
 from dittybag.web.browser_requests import FORM_BYTES, LONG_FORM_BYTES, Route
-from dittybag.web.pages.routes import ROUTES
+from dittybag.web.routes import ROUTES
 from tests.cli.cli_runner import data, dittybag
 from tests.e2e.web_server_process import WebServerProcess
 from tests.web.browser_client import BrowserClient, BrowserResponse

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dittybag.web.browser_requests import Route
-from dittybag.web.pages.routes import ROUTES
+from dittybag.web.routes import ROUTES
 from dittybag.web.sse import MAX_STREAMS_PER_USER
 from tests.cli.cli_runner import data, dittybag
 from tests.e2e.sample_home import fill_home

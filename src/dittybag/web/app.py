@@ -40,7 +40,7 @@ from dittybag.web.browser_requests import (
     project_link,
     redirect,
 )
-from dittybag.web.pages.routes import ROUTES
+from dittybag.web.routes import ROUTES
 from dittybag.web.sse import EventStreams
 from dittybag.web.template_rendering import SECURITY_HEADERS, render_page, static_files
 from dittybag.web.web_context import WebContext
