@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -110,3 +111,12 @@ def test_a_server_on_http_loads_the_web_ui_with_its_first_page(tmp_path: Path) -
     require_not_loaded(modules, "dittybag.cli.commands", "dittybag.clients", "dittybag.exchange")
     require_not_loaded(modules, "dittybag.identity", "dittybag.web.app")
     require_at_most(160, modules)
+
+
+def test_package_modules_hold_no_logic() -> None:
+    packages = [file for file in (ROOT / "src").rglob("__init__.py") if file.parent.name != "exchange"]
+    assert len(packages) > 15
+    for file in packages:
+        # The package itself also has the version.
+        allowed = 2 if file.parent.name == "dittybag" else 1
+        assert len(ast.parse(file.read_text()).body) <= allowed, f"{file} holds more than a docstring"

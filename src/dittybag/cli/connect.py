@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -23,7 +21,7 @@ from dittybag.clients.client_errors import (
     ClientFileUnreachable,
 )
 from dittybag.clients.known_clients import CLIENTS, SCOPES, ConfigScope, LocalMachine, McpClient
-from dittybag.config import home
+from dittybag.config import home, settings_from_process
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
@@ -92,8 +90,10 @@ def command(
     """
     if not _NAME.fullmatch(name):
         raise click.UsageError("--name must be 1 to 64 letters, digits, '-' and '_'")
+    from dittybag.assembly.client_connections import local_machine
+
     try:
-        machine = LocalMachine(os.environ, sys.platform, Path.home(), Path.cwd())
+        machine = local_machine()
     except (RuntimeError, OSError) as error:
         report(
             f"Cannot find your home folder or the current folder ({error})", "set HOME, or change the folder"
@@ -119,8 +119,9 @@ def command(
 
 def client_statuses() -> list[tuple[ConfigTarget, ConnectionStatus]]:
     """Return the configuration files of the clients on this machine, and whether they start this program."""
-    machine = LocalMachine(os.environ, sys.platform, Path.home(), Path.cwd())
-    statuses = _statuses(machine, "dittybag", _launch(WorkspaceOptions(None, None), None))
+    from dittybag.assembly.client_connections import local_machine
+
+    statuses = _statuses(local_machine(), "dittybag", _launch(WorkspaceOptions(None, None), None))
     return [(target, status) for target, _, status in statuses]
 
 
@@ -135,31 +136,22 @@ def _target(client: McpClient, scope: ConfigScope, machine: LocalMachine, name: 
 
 def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
     """Return how a client starts this program with these options. Raises `SettingsError`."""
-    from dittybag.clients.connector import Launch
+    from dittybag.assembly.client_connections import absolute_database, launch
 
     settings = options.settings
-    arguments = ["serve"]
-    if options.workspace is not None:
-        arguments += ["--workspace", options.workspace]
-    if options.db is not None:
-        from dittybag.assembly.store_factory import is_file
-
-        database = settings.database
-        arguments += ["--db", str(Path(database).absolute()) if is_file(database) else database]
-    if options.project is not None:
-        arguments += ["--project", options.project]
     if profile is not None:
         from dittybag.assembly.server_setup import check_profile_and_toolsets
-        from dittybag.config import settings_from_process
 
         check_profile_and_toolsets(settings_from_process(profile=profile))
-        arguments += ["--profile", profile]
-    # The client does not inherit the environment of this terminal.
-    variables = {"DITTYBAG_HOME": home(os.environ)} if os.environ.get("DITTYBAG_HOME") else {}
-    from dittybag.assembly.client_connections import program
-
-    command, prefix = program()
-    return Launch(command, prefix, tuple(arguments), variables)
+    given = {
+        "--workspace": options.workspace,
+        "--db": None if options.db is None else absolute_database(settings),
+        "--project": options.project,
+        "--profile": profile,
+    }
+    return launch(
+        settings, [part for name, value in given.items() if value is not None for part in (name, value)]
+    )
 
 
 def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool) -> None:

@@ -22,7 +22,7 @@ from dittybag.services.history_service import Comparison
 from dittybag.text_diff import unified_lines
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import WorkspaceSession
+    from dittybag.services.workspace import WorkspaceSession
 
 
 @click.command("diff", StrictCommand)

@@ -17,7 +17,7 @@ from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.queries import ChangeQuery
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import WorkspaceSession
+    from dittybag.services.workspace import WorkspaceSession
 
 
 @click.command("history", StrictCommand)

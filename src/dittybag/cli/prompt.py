@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from dittybag.cli.output import note, print_deleted, print_result
 from dittybag.cli.prompt_read_commands import get_prompt, list_prompts, render, show
 from dittybag.cli.read_input import STREAM, read_text, refuse, text, usage_error
-from dittybag.cli.strict_options import StrictGroup
+from dittybag.cli.strict_options import StrictGroup, option_group
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.entities import to_data
 from dittybag.domain.errors import NameTaken, PromptNotFound, require
@@ -28,7 +28,7 @@ from dittybag.services.template_arguments import (
 )
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import WorkspaceSession
+    from dittybag.services.workspace import WorkspaceSession
 
 #: A name, `?` if the argument is optional, and a description.
 _ARGUMENT: Final = re.compile(r"\s*([^\s:?]+)\s*(\?)?\s*(?::\s*(.*?)\s*)?", re.DOTALL)
@@ -63,30 +63,25 @@ def parse_argument(value: str) -> Argument:
     return Argument(name=name, description=description or None, required=not optional)
 
 
-def _prompt_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for the parts of a prompt to a command."""
-    for option in (
-        click.option(
-            "-a",
-            "--argument",
-            "arguments",
-            metavar="NAME[?][: ABOUT]",
-            type=parse_argument,
-            multiple=True,
-            help="Argument of the template, `?` if optional; repeatable.",
-        ),
-        click.option("-t", "--tag", "tags", metavar="TAG", type=text, multiple=True, help="Tag; repeatable."),
-        click.option("--description", metavar="TEXT", type=text, help="Description of the prompt."),
-        click.option("--title", metavar="TEXT", type=text, help="Title."),
-        click.option(
-            "-f", "--file", metavar="FILE", help="Read the content from a file; `-` reads standard input."
-        ),
-        click.argument("content", required=False, type=text),
-    ):
-        function = option(function)
-    return function
-
-
+#: The options for the parts of a prompt.
+_prompt_options: Final = option_group(
+    click.argument("content", required=False, type=text),
+    click.option(
+        "-f", "--file", metavar="FILE", help="Read the content from a file; `-` reads standard input."
+    ),
+    click.option("--title", metavar="TEXT", type=text, help="Title."),
+    click.option("--description", metavar="TEXT", type=text, help="Description of the prompt."),
+    click.option("-t", "--tag", "tags", metavar="TAG", type=text, multiple=True, help="Tag; repeatable."),
+    click.option(
+        "-a",
+        "--argument",
+        "arguments",
+        metavar="NAME[?][: ABOUT]",
+        type=parse_argument,
+        multiple=True,
+        help="Argument of the template, `?` if optional; repeatable.",
+    ),
+)
 _verbatim_option = click.option(
     "--verbatim", is_flag=True, help="Keep {{ variables }} as text instead of making them arguments."
 )

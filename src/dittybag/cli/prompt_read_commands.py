@@ -31,7 +31,8 @@ from dittybag.domain.queries import PromptQuery
 from dittybag.services.prompt_service import PromptAddress
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import LibrarySession, WorkspaceSession
+    from dittybag.assembly.workspace_session import LibrarySession
+    from dittybag.services.workspace import WorkspaceSession
 
 #: Prompts are read in pages of this size, which stays below the parameter limits of the databases.
 _PAGE: Final = 10_000

@@ -16,8 +16,8 @@ from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import AmbiguousReference, PurgeUnfinished
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import WorkspaceSession
     from dittybag.services.purge_service import PurgeItem, Selection
+    from dittybag.services.workspace import WorkspaceSession
 
 #: At most this many lines of a plan are printed; `--json` has all of them.
 _MAX_LINES: Final = 20

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -25,7 +24,7 @@ from dittybag.cli.output import (
 )
 from dittybag.cli.prompt_read_commands import projects_hint
 from dittybag.cli.read_input import STREAM, label, read_bytes, refuse, text, usage_error
-from dittybag.cli.strict_options import StrictGroup
+from dittybag.cli.strict_options import StrictGroup, option_group
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.display import format_size
 from dittybag.domain.entities import to_data
@@ -35,7 +34,7 @@ from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.services.resource_service import ResourceChange
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import WorkspaceSession
+    from dittybag.services.workspace import WorkspaceSession
 
 _INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -45,17 +44,14 @@ def command() -> None:
     """Manage resources, text or binary."""
 
 
-def _resource_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for the parts of a resource to a command."""
-    for option in (
-        click.option("--description", metavar="TEXT", type=text, help="Description of the resource."),
-        click.option("--title", metavar="TEXT", type=text, help="Title."),
-        click.option("--mime-type", metavar="TYPE", type=text, help="MIME type, such as text/markdown."),
-        click.option("--uri", metavar="URI", type=text, help="URI; with {variables}, it is a URI template."),
-        click.option("--name", metavar="NAME", type=text, help="Name of the resource."),
-    ):
-        function = option(function)
-    return function
+#: The options for the parts of a resource.
+_resource_options: Final = option_group(
+    click.option("--name", metavar="NAME", type=text, help="Name of the resource."),
+    click.option("--uri", metavar="URI", type=text, help="URI; with {variables}, it is a URI template."),
+    click.option("--mime-type", metavar="TYPE", type=text, help="MIME type, such as text/markdown."),
+    click.option("--title", metavar="TEXT", type=text, help="Title."),
+    click.option("--description", metavar="TEXT", type=text, help="Description of the resource."),
+)
 
 
 @command.command("add")

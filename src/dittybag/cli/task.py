@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -20,7 +20,7 @@ from dittybag.cli.output import (
     terminal_safe,
 )
 from dittybag.cli.read_input import STREAM, read_text, text, usage_error
-from dittybag.cli.strict_options import StrictGroup
+from dittybag.cli.strict_options import StrictGroup, option_group
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain import due_dates
 from dittybag.domain.entities import to_data
@@ -50,35 +50,28 @@ def parse_due_date(value: str) -> str:
         ) from error
 
 
-def _field_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for the fields of a task to a command."""
-    for option in (
-        click.option(
-            "-d",
-            "--due",
-            "due_date",
-            metavar="WHEN",
-            type=parse_due_date,
-            help="Due date, such as tomorrow, fri, 2w or 2026-12-24.",
-        ),
-        click.option("-n", "--notes", metavar="TEXT", type=text, help="Notes; `-` reads standard input."),
-        click.option(
-            "--estimate",
-            "time_estimate",
-            metavar="TEXT",
-            type=text,
-            help="Time estimate, such as 30min or 2hr.",
-        ),
-        click.option(
-            "-e", "--energy", metavar="LEVEL", type=text, help="Energy required: light, medium or deep."
-        ),
-        click.option("-p", "--project", metavar="NAME", type=text, help="Project of the task; any text."),
-        click.option(
-            "-P", "--priority", metavar="N", type=int, help="Priority from 1 (someday) to 5 (critical)."
-        ),
-    ):
-        function = option(function)
-    return function
+#: The options for the fields of a task.
+_field_options: Final = option_group(
+    click.option(
+        "-P", "--priority", metavar="N", type=int, help="Priority from 1 (someday) to 5 (critical)."
+    ),
+    click.option("-p", "--project", metavar="NAME", type=text, help="Project of the task; any text."),
+    click.option(
+        "-e", "--energy", metavar="LEVEL", type=text, help="Energy required: light, medium or deep."
+    ),
+    click.option(
+        "--estimate", "time_estimate", metavar="TEXT", type=text, help="Time estimate, such as 30min or 2hr."
+    ),
+    click.option("-n", "--notes", metavar="TEXT", type=text, help="Notes; `-` reads standard input."),
+    click.option(
+        "-d",
+        "--due",
+        "due_date",
+        metavar="WHEN",
+        type=parse_due_date,
+        help="Due date, such as tomorrow, fri, 2w or 2026-12-24.",
+    ),
+)
 
 
 def _given_fields(fields: dict[str, Any]) -> dict[str, Any]:

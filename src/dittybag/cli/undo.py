@@ -19,7 +19,7 @@ from dittybag.domain.display import format_count
 from dittybag.services.history_service import UndoPlan, UndoSelection
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import WorkspaceSession
+    from dittybag.services.workspace import WorkspaceSession
 
 #: At most this many lines of a plan are printed; `--json` has all of them.
 _MAX_LINES: Final = 20

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from dittybag.cli.completion import complete_projects, complete_workspaces
 from dittybag.cli.output import json_option
 from dittybag.cli.read_input import close_matches, suggestion, text
+from dittybag.cli.strict_options import option_group
 from dittybag.config import (
     Settings,
     SettingsError,
@@ -25,7 +26,8 @@ from dittybag.config import (
 from dittybag.domain.errors import PromptNotFound, ResourceNotFound, WorkspaceNotFound
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import LibrarySession, WorkspaceSession
+    from dittybag.assembly.workspace_session import LibrarySession
+    from dittybag.services.workspace import WorkspaceSession
 
 T = TypeVar("T")
 
@@ -114,12 +116,12 @@ def temporary_workspace(settings: Settings) -> Iterator[Settings]:
     """Yield the settings with a temporary database, which is removed afterwards."""
     from tempfile import TemporaryDirectory
 
-    from dittybag.assembly.workspace_session import create_workspace
+    from dittybag.assembly.workspace_session import with_workspace
 
     with TemporaryDirectory(prefix="dittybag-", ignore_cleanup_errors=True) as folder:
         database = os.path.join(folder, "empty.db")  # noqa: PTH118  # pathlib is slow to import
         temporary = replace(settings, database=database)
-        create_workspace(temporary)
+        with_workspace(temporary, lambda workspace: workspace.projects.all())
         yield temporary
 
 
@@ -156,6 +158,28 @@ async def _similar_names(session: WorkspaceSession, error: PromptNotFound | Reso
     return suggestion(error.reference, names, f"run `dittybag {kind} list` to see all {kind}s")
 
 
+_workspace_options: Final = option_group(
+    click.option(
+        "--workspace",
+        metavar="NAME",
+        type=text,
+        shell_complete=complete_workspaces,
+        help="Name of a database in the data folder.",
+    ),
+    click.option("--db", metavar="FILE", type=text, help="Path or URL of a database."),
+    json_option,
+)
+_project_option: Final = click.option(
+    "-p",
+    "--project",
+    "project_name",
+    metavar="NAME",
+    type=text,
+    shell_complete=complete_projects,
+    help="Project (default: `default`).",
+)
+
+
 def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add --workspace, --db and --json to a command, which receives `options`."""
 
@@ -165,29 +189,9 @@ def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
             *arguments, options=WorkspaceOptions(workspace, db, others.pop("project_name", None)), **others
         )
 
-    for option in (
-        json_option,
-        click.option("--db", metavar="FILE", type=text, help="Path or URL of a database."),
-        click.option(
-            "--workspace",
-            metavar="NAME",
-            type=text,
-            shell_complete=complete_workspaces,
-            help="Name of a database in the data folder.",
-        ),
-    ):
-        command = option(command)
-    return command
+    return _workspace_options(command)
 
 
 def in_project(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add --project, --workspace, --db and --json to a command, which receives `options`."""
-    return click.option(
-        "-p",
-        "--project",
-        "project_name",
-        metavar="NAME",
-        type=text,
-        shell_complete=complete_projects,
-        help="Project (default: `default`).",
-    )(in_workspace(function))
+    return _project_option(in_workspace(function))
