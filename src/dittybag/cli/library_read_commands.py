@@ -15,7 +15,7 @@ from dittybag.cli.strict_options import StrictCommand
 from dittybag.config import home, known_libraries
 from dittybag.domain.display import format_count
 from dittybag.domain.errors import LibraryNotFound
-from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport, library_name
+from dittybag.domain.libraries import LibraryPrompt, LibraryReport, library_name
 
 if TYPE_CHECKING:
     from dittybag.assembly.local_libraries import LibraryService
@@ -105,16 +105,15 @@ def _show_library(name: str) -> None:
     report, prompts = _with_libraries(find)
     if wants_json():
         about = _library_data(report, _install_kinds().get(report.name))
-        about["problems"] = [_problem_data(item) for item in report.problems]
-        about["skipped"] = report.skipped
+        about |= {"problems": report.problems, "skipped": report.skipped}
         print_json({**about, "prompts": [_prompt_data(prompt) for prompt in prompts]})
         return
     click.secho(f"{report.name}  {report.folder}", bold=True)
     rows = [
         (
             prompt.name,
-            " ".join(_argument_label(item.name, item.required) for item in prompt.arguments),
-            _description(prompt),
+            " ".join(item.name if item.required else f"[{item.name}]" for item in prompt.arguments),
+            clip_line(prompt.description or ""),
         )
         for prompt in prompts
     ]
@@ -142,36 +141,24 @@ def check(name: str | None, *, skipped: bool) -> int:
       dittybag library check ./prompts --skipped
     """
     reports = _check_reports(name)
-    errors = sum(item.level == "error" for report in reports for item in report.problems)
-    warnings = sum(len(report.problems) for report in reports) - errors
+    problems = [item for report in reports for item in report.problems]
+    errors = sum(item.level == "error" for item in problems)
+    warnings = len(problems) - errors
     if wants_json():
-        rows = [
-            {
-                "name": report.name,
-                "folder": report.folder,
-                "prompts": report.prompts,
-                "problems": [_problem_data(item) for item in report.problems],
-                "skipped": report.skipped,
-            }
-            for report in reports
-        ]
+        fields = ("name", "folder", "prompts", "problems", "skipped")
+        rows = [{field: getattr(report, field) for field in fields} for report in reports]
         print_json({"libraries": rows, "errors": errors, "warnings": warnings})
     else:
         _print_problems(reports)
-        if skipped:
-            for report in reports:
-                for file, reason in report.skipped.items():
-                    click.echo(f"{os.path.join(report.folder, file)}: {reason}")  # noqa: PTH118
+        others = [(report.folder, *file) for report in reports for file in report.skipped.items()]
+        for folder, file, reason in others if skipped else ():
+            click.echo(f"{os.path.join(folder, file)}: {reason}")  # noqa: PTH118
         prompts = sum(report.prompts for report in reports)
-        others = sum(len(report.skipped) for report in reports)
         totals = f"{format_count(len(reports), 'library', 'libraries')}, {format_count(prompts, 'prompt')}"
         found = f"{format_count(errors, 'error')}, {format_count(warnings, 'warning')}"
-        hidden = (
-            f", {format_count(others, 'other file')} (use --skipped to list them)"
-            if others and not skipped
-            else ""
-        )
-        click.secho(f"{totals}: {found}{hidden}", fg="red" if errors else "yellow" if warnings else "green")
+        if others and not skipped:
+            found += f", {format_count(len(others), 'other file')} (use --skipped to list them)"
+        click.secho(f"{totals}: {found}", fg="red" if errors else "yellow" if warnings else "green")
     return ExitStatus.REFUSED if errors else ExitStatus.OK
 
 
@@ -224,10 +211,6 @@ def _prompt_data(prompt: LibraryPrompt) -> dict[str, Any]:
     }
 
 
-def _problem_data(item: FileProblem) -> dict[str, Any]:
-    return {"file": item.file, "line": item.line, "level": item.level, "message": item.message}
-
-
 def _print_problems(reports: Iterable[LibraryReport]) -> None:
     for item in reports:
         for problem in item.problems:
@@ -235,11 +218,3 @@ def _print_problems(reports: Iterable[LibraryReport]) -> None:
             line = "" if problem.line is None else f":{problem.line}"
             level = click.style(problem.level, fg="red" if problem.level == "error" else "yellow")
             click.echo(f"{place}{line}: {level}: {clip_line(problem.message, 500)}")
-
-
-def _argument_label(name: str, required: bool) -> str:  # noqa: FBT001  # mirrors the field
-    return name if required else f"[{name}]"
-
-
-def _description(prompt: LibraryPrompt) -> str:
-    return clip_line(prompt.description or "")

@@ -88,13 +88,19 @@ def projects_hint(options: WorkspaceOptions, kind: Literal["prompts", "resources
 def print_prompts(prompts: Sequence[PromptSummary], total: int, *, empty: Sequence[str] = ()) -> None:
     """Print a page of `total` matching prompts."""
     print_list(
-        {"prompts": [struct_data(prompt) for prompt in prompts], "total": total},
+        {"prompts": [_summary(prompt) for prompt in prompts], "total": total},
         ("name", "title", "tags", "updated"),
         [_row(prompt) for prompt in prompts],
         empty=empty,
         shrinkable=(0, 1, 2),
     )
     print_rest(len(prompts), total)
+
+
+def _summary(prompt: PromptSummary) -> dict[str, Any]:
+    fields = struct_data(prompt)
+    del fields["description"], fields["argument_count"]
+    return fields
 
 
 async def search_prompts(
