@@ -38,6 +38,7 @@ format: $(VENV)/.dev ## format the code
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev ## run all benchmarks and print tables; ARGS are passed to each
+	@$(BIN)/python -m benchmarks.bench_commands $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_engines $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_store $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_libraries $(ARGS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from dittybag.cli.param_types import past_time
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import Change
-from dittybag.domain.entities import ENTITY_TYPES, Kind
+from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.queries import ChangeQuery
 
 if TYPE_CHECKING:
@@ -32,15 +32,7 @@ if TYPE_CHECKING:
 @limit_option(20, 10_000)
 @in_workspace
 def command(
-    item: str | None,
-    options: WorkspaceOptions,
-    *,
-    kind: Kind | None,
-    actor: str | None,
-    since: int | None,
-    project: str | None,
-    before: int | None,
-    limit: int,
+    item: str | None, options: WorkspaceOptions, *, project: str | None, limit: int, **filters: Any
 ) -> None:
     """Show who changed what, and when, newest first.
 
@@ -52,22 +44,27 @@ def command(
       dittybag history code-review
       dittybag history --actor claude-code --since 2h
     """
-
-    async def work(session: WorkspaceSession) -> tuple[list[Change], dict[int, str]]:
-        workspace = session.workspace
-        project_id = None if project is None else (await workspace.projects.find(project)).id
-        query = ChangeQuery(
-            project=project_id, kind=kind, name=item, actor=actor, since=since, before=before, limit=limit
-        )
-        found = await workspace.history.page(session.caller, query)
-        if not found and item is not None:
-            found = await workspace.history.page(session.caller, replace(query, name=None, entity=item))
-        return found, await project_names(session)
-
-    changes, projects = options.run(work)
+    query = ChangeQuery(name=item, limit=limit, **filters)
+    changes, projects = options.run(lambda session: _page(session, query, project))
     print_changes(changes, projects)
     if len(changes) == limit:
         hint(f"for older changes, use --before {changes[-1].seq}")
+
+
+async def _page(
+    session: WorkspaceSession, query: ChangeQuery, project: str | None
+) -> tuple[list[Change], dict[int, str]]:
+    history = session.workspace.history
+    query = replace(query, project=await find_project_id(session, project))
+    found = await history.page(session.caller, query)
+    if not found and query.name is not None:
+        found = await history.page(session.caller, replace(query, name=None, entity=query.name))
+    return found, await project_names(session)
+
+
+async def find_project_id(session: WorkspaceSession, name: str | None) -> int | None:
+    """Return the id of a project; `None` for all projects."""
+    return None if name is None else (await session.workspace.projects.find(name)).id
 
 
 async def project_names(session: WorkspaceSession) -> dict[int, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dittybag.cli.error_output import ExitStatus, report_error, wants_json
-from dittybag.cli.history import project_names
+from dittybag.cli.history import find_project_id, project_names
 from dittybag.cli.output import clip_line, confirm, print_aside, print_lines, print_result
 from dittybag.cli.param_types import past_time
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
@@ -107,7 +107,7 @@ async def _select(
 
     if ref is None:
         return Selection(before=before)
-    project_id = None if project is None else (await session.workspace.projects.find(project)).id
+    project_id = await find_project_id(session, project)
     found = await PurgeReferences(session.workspace.store).find(ref, kind=kind, project=project_id)
     if before is not None and found.seq is not None:
         raise click.UsageError("--before does not apply to the number of a change.")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from dittybag.cli.change_output import change_data
 from dittybag.cli.error_output import ExitStatus, report, wants_json
-from dittybag.cli.history import project_names
+from dittybag.cli.history import find_project_id, project_names
 from dittybag.cli.output import clip_line, confirm, print_lines, print_result
 from dittybag.cli.param_types import past_time
 from dittybag.cli.strict_options import StrictCommand
@@ -100,9 +100,9 @@ def command(
 async def _plan(
     session: WorkspaceSession, selection: UndoSelection, project: str | None
 ) -> tuple[UndoSelection, UndoPlan, dict[int, str]]:
-    if project is not None:
-        found = await session.workspace.projects.find(project)
-        selection = selection if selection.seq is not None else replace(selection, project=found.id)
+    project_id = await find_project_id(session, project)
+    if selection.seq is None:
+        selection = replace(selection, project=project_id)
     plan = await session.workspace.history.plan_undo(session.caller, selection)
     return selection, plan, await project_names(session)
 
