@@ -130,7 +130,10 @@ def _count(health: DoctorReport, level: Level) -> int:
 def _data(health: DoctorReport, *, fixed: bool) -> dict[str, Any]:
     return {
         "database": click.format_filename(health.database),
-        "findings": msgspec.to_builtins(health.findings),
+        "findings": [
+            {"level": item.level, "topic": item.topic, "message": item.message, "fix": item.fix}
+            for item in health.findings
+        ],
         "errors": _count(health, "error"),
         "warnings": _count(health, "warning"),
         "fixed": ["search index"] if fixed else [],
