@@ -16,6 +16,7 @@ from dittybag.domain.queries import ChangeQuery
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
 from dittybag.storage.postgres.store import PostgresStore
+from dittybag.storage.sql.sql_transaction import SqlTransaction
 from tests.accounts.accounts_world import (
     HIDDEN_PROJECT,
     OWNER,
@@ -50,8 +51,8 @@ def query_as(world: World, viewer: str | None, sql: str, *values: Any, single: b
     """Run a query as a viewer and return the rows."""
 
     async def work(transaction: Transaction) -> list[Any]:
-        rows: list[Any] = await transaction._connection.fetch(sql, *values)  # type: ignore[attr-defined]
-        return rows
+        assert isinstance(transaction, SqlTransaction)
+        return list(await transaction._tables.driver.rows(sql, *values))
 
     return world.run(world.workspace.store.read(work, viewer=viewer, single=single))
 
@@ -64,9 +65,8 @@ def affected_rows(world: World, viewer: str | None, sql: str) -> int:
     """Return how many rows a statement changes for a viewer. It is rolled back."""
 
     async def work(transaction: Transaction) -> None:
-        transaction.wrote = True  # type: ignore[attr-defined]
-        status = await transaction._connection.execute(sql)  # type: ignore[attr-defined]
-        raise RollBack(status.rpartition(" ")[2])
+        assert isinstance(transaction, SqlTransaction)
+        raise RollBack(await transaction._tables.driver.run(sql))
 
     with pytest.raises(RollBack) as caught:
         world.run(world.workspace.store.write(work, actor="x", viewer=viewer))
@@ -161,7 +161,7 @@ def test_rows_cannot_be_inserted_for_other_users(rls_world: World) -> None:
     for statement in statements:
 
         async def work(transaction: Transaction, statement: str = statement) -> None:
-            await transaction._connection.execute(statement)  # type: ignore[attr-defined]
+            await transaction._tables.connection.execute(statement)  # type: ignore[attr-defined]
 
         if "FROM content_uses" in statement:
             # The user sees no rows that could be copied.
@@ -179,7 +179,7 @@ def test_a_malicious_viewer_name_gives_no_access(rls_world: World) -> None:
     for value in ("alice", "user", "user:", "**", " "):
 
         async def work(transaction: Transaction, value: str = value) -> int:
-            connection = transaction._connection  # type: ignore[attr-defined]
+            connection = transaction._tables.connection  # type: ignore[attr-defined]
             await connection.fetchval("SELECT set_config('dittybag.viewer', $1, true)", value)
             return int(await connection.fetchval("SELECT count(*) FROM tasks"))
 
@@ -190,7 +190,7 @@ def test_pooled_connections_do_not_leak_rows_between_users(rls_world: World) -> 
     store = rls_world.workspace.store
 
     async def whose(transaction: Transaction) -> set[str]:
-        connection = transaction._connection  # type: ignore[attr-defined]
+        connection = transaction._tables.connection  # type: ignore[attr-defined]
         return {row[0] for row in await connection.fetch('SELECT DISTINCT "user" FROM tasks')}
 
     async def look(user: str, number: int) -> None:

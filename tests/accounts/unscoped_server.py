@@ -12,9 +12,9 @@ from dittybag.__main__ import main
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.queries import ChangeQuery
 from dittybag.services import caller, history_service, prompt_service
-from dittybag.storage.postgres import rows, task_table
-from dittybag.storage.postgres.account_tables import AccountTables
-from dittybag.storage.postgres.change_table import ChangeTable
+from dittybag.storage.postgres.postgres_driver import PostgresDriver
+from dittybag.storage.sql.account_table import AccountTable
+from dittybag.storage.sql.change_table import ChangeTable
 
 _OWNER = re.compile(r'"user" = (\$\d+)')
 
@@ -23,15 +23,18 @@ def _drop_owner_filter(sql: str) -> str:
     return _OWNER.sub(r"\1::text IS NOT NULL", sql)
 
 
-async def _all_rows(connection: Any, sql: str, *values: Any) -> Any:
-    return await rows.all_rows(connection, _drop_owner_filter(sql), *values)
+_rows, _row = PostgresDriver.rows, PostgresDriver.row
 
 
-async def _first_row(connection: Any, sql: str, *values: Any) -> Any:
-    return await rows.first_row(connection, _drop_owner_filter(sql), *values)
+async def _all_rows(self: PostgresDriver, sql: str, *values: Any) -> Any:
+    return await _rows(self, _drop_owner_filter(sql), *values)
 
 
-async def _no_hidden_projects(self: AccountTables, user: str) -> set[int]:
+async def _first_row(self: PostgresDriver, sql: str, *values: Any) -> Any:
+    return await _row(self, _drop_owner_filter(sql), *values)
+
+
+async def _no_hidden_projects(self: AccountTable, user: str) -> set[int]:
     return set()
 
 
@@ -49,9 +52,9 @@ def remove_scoping() -> None:
         (prompt_service, "require_project_access", lambda caller: None),
         (history_service, "is_visible", lambda caller, change: True),
         (ServerScope, "can_see_project", lambda self, ctx: True),
-        (task_table, "all_rows", _all_rows),
-        (task_table, "first_row", _first_row),
-        (AccountTables, "projects_hidden_from", _no_hidden_projects),
+        (PostgresDriver, "rows", _all_rows),
+        (PostgresDriver, "row", _first_row),
+        (AccountTable, "projects_hidden_from", _no_hidden_projects),
         (ChangeTable, "page", _unfiltered_page),
     ]
     for target, name, value in patches:

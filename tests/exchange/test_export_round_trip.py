@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dittybag.domain.changes import Interface
 from dittybag.services.caller import Caller
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.workspace import Workspace
@@ -25,6 +26,8 @@ from tests.exchange.exchange_fixtures import (
 from tests.programs import GIT
 from tests.repetitions import repetitions
 from tests.torture.sqlite_audit import SqliteAudit
+
+INTERFACES: tuple[Interface | None, ...] = ("web", None, "cli", "mcp")
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +104,17 @@ async def test_ids_of_deleted_tasks_are_not_reused_after_an_import(tmp_path: Pat
     copy = Workspace(SqliteStore(str(tmp_path / "b.db")))
     assert (await copy.tasks.create(caller, title="New")).id == 4
     await copy.store.close()
+
+
+async def test_the_interface_of_each_change_round_trips(tmp_path: Path) -> None:
+    workspace = Workspace(SqliteStore(str(tmp_path / "a.db")))
+    for interface in INTERFACES:
+        await workspace.tasks.create(Caller(1, "somebody", interface=interface), title="Task")
+    await workspace.store.close()
+    await export_json(tmp_path / "a.db", tmp_path / "a.json")
+    await import_into(tmp_path / "b.db", tmp_path / "a.json")
+    found = rows(tmp_path / "b.db", "SELECT interface FROM changes WHERE kind = 'task' ORDER BY seq")
+    assert found == [(interface,) for interface in INTERFACES]
 
 
 async def test_file_names_are_valid_on_every_operating_system(filled: Path, tmp_path: Path) -> None:

@@ -146,12 +146,8 @@ async def test_one_undo_reverts_an_import(database: Path, tmp_path: Path) -> Non
     batches = rows(database, f"SELECT DISTINCT coalesce(batch, seq) FROM changes WHERE actor = '{ACTOR}'")
     assert len(batches) == 2
     workspace = Workspace(SqliteStore(str(database)))
-    newest = (
-        await workspace.history.page(Caller(1, "me"), ChangeQuery(project=Caller(1, "me").project, limit=1))
-    )[0]
-    await workspace.history.undo(
-        Caller(1, "me"), UndoSelection(seq=newest.seq, project=(Caller(1, "me")).project)
-    )
+    newest = (await workspace.history.page(Caller(1, "me"), ChangeQuery(project=1, limit=1)))[0]
+    await workspace.history.undo(Caller(1, "me"), UndoSelection(seq=newest.seq))
     await workspace.store.close()
     assert dump_tables(database)[:4] == before
     audit = SqliteAudit(database)
@@ -164,12 +160,8 @@ async def test_an_import_into_an_empty_workspace_can_be_undone(tmp_path: Path) -
     await export_json(tmp_path / "a.db", tmp_path / "a.json", history=False)
     await import_into(tmp_path / "b.db", tmp_path / "a.json")
     workspace = Workspace(SqliteStore(str(tmp_path / "b.db")))
-    newest = (
-        await workspace.history.page(Caller(1, "me"), ChangeQuery(project=Caller(1, "me").project, limit=1))
-    )[0]
-    await workspace.history.undo(
-        Caller(1, "me"), UndoSelection(seq=newest.seq, project=(Caller(1, "me")).project)
-    )
+    newest = (await workspace.history.page(Caller(1, "me"), ChangeQuery(project=1, limit=1)))[0]
+    await workspace.history.undo(Caller(1, "me"), UndoSelection(seq=newest.seq))
     await workspace.store.close()
     assert rows(tmp_path / "b.db", "SELECT name FROM projects") == [("default",)]
     for table in ("prompts", "resources", "tasks"):

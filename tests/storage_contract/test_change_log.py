@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from dittybag.domain.changes import Action, Change
+from dittybag.domain.changes import Action, Change, Interface
 from dittybag.domain.entities import Kind, key_of
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Transaction
@@ -225,3 +226,12 @@ async def test_a_change_is_found_by_its_seq(session: StoreSession) -> None:
         return [await transaction.changes.get(change.seq) for change in changes]
 
     assert await session.read(work) == changes
+
+
+async def test_the_log_has_the_interface_of_the_caller(session: StoreSession) -> None:
+    interfaces: tuple[Interface | None, ...] = (None, "web", "cli", "mcp")
+    for interface in interfaces:
+        caller = replace(session.caller, interface=interface)
+        await session.workspace.tasks.create(caller, title="t")
+    changes = await session.workspace.history.page(session.caller, ChangeQuery(kind="task"))
+    assert tuple(change.interface for change in reversed(changes)) == interfaces

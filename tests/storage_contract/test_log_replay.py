@@ -23,6 +23,7 @@ from tests.storage_contract.store_session import ACTOR, StoreSession, open_sessi
 async def create_samples(session: StoreSession) -> None:
     """Create a history with updates, deletions and restored entities."""
     garden = await open_session(session.store, "garden")
+    garden = replace(garden, caller=replace(garden.caller, interface="web"))
     await session.workspace.projects.create("gone", actor=ACTOR)
     await session.prompt("street", "Größe 10%", tags=("x", "y"))
     await garden.prompt("p", "old")

@@ -73,7 +73,7 @@ def run_in_session(
 
     async def run(workspace: Workspace) -> T:
         project = await workspace.projects.find(settings.project)
-        return await work(WorkspaceSession(workspace, Caller(project.id, actor)))
+        return await work(WorkspaceSession(workspace, Caller(project.id, actor, interface="cli")))
 
     return with_workspace(settings, run, create=create)
 

@@ -130,7 +130,8 @@ async def fill_sample(workspace: Workspace) -> None:
 async def make_changes(workspace: Workspace) -> None:
     """Make changes as several agents and users, so that the sample has a history."""
     project = await workspace.projects.find(PROJECT)
-    claude, cursor, ann = (Caller(project.id, actor) for actor in ("claude-code", "cursor", "ann via web"))
+    claude, cursor = (Caller(project.id, actor, interface="mcp") for actor in ("claude-code", "cursor"))
+    ann = Caller(project.id, "ann via web", interface="web")
     review = PromptAddress(name="code-review")
     found = await workspace.prompts.get(claude, review)
     await workspace.prompts.update(

@@ -8,13 +8,14 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dittybag.contracts.error_formats import prose_error
-from dittybag.contracts.tool_specs import ADDS, REPLACES, ToolSpec, given_arguments, object_schema
+from dittybag.contracts.tool_specs import ADDS, REPLACES, object_schema, tool
 from dittybag.domain import prompts, resources
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.protocol.types import ToolResult
+from dittybag.services.entity_writes import given_fields
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.resource_service import ResourceChange
 from dittybag.services.workspace import WorkspaceSession
@@ -64,8 +65,21 @@ def _confirmation(verb: str, link: str, kind: str, item: Prompt | Resource, proj
     )
 
 
+OUTPUT: Final = object_schema(id="string", name="string", project="string")
+
+_tool: Final = partial(tool, error_format=prose_error, output=OUTPUT)
+
+
+@_tool(
+    title="Create prompt",
+    description="Create a new prompt in the selected project",
+    arguments=CreatePrompt,
+    toolset="prompts",
+    check=prompts.problems,
+    effect=ADDS,
+)
 async def create_prompt(session: WorkspaceSession, arguments: CreatePrompt) -> ToolResult:
-    prompt, project = await session.workspace.prompts.create(session.caller, **given_arguments(arguments))
+    prompt, project = await session.workspace.prompts.create(session.caller, **given_fields(arguments))
     return created_prompt(prompt, project)
 
 
@@ -73,8 +87,16 @@ def created_prompt(prompt: Prompt, project: Project) -> ToolResult:
     return _confirmation("Created", "in", "prompt", prompt, project)
 
 
+@_tool(
+    title="Update prompt",
+    description="Update an existing prompt's content or description",
+    arguments=UpdatePromptByName,
+    toolset="prompts",
+    check=prompts.problems,
+    effect=REPLACES,
+)
 async def update_prompt(session: WorkspaceSession, arguments: UpdatePromptByName) -> ToolResult:
-    change = PromptChange(**given_arguments(arguments, "name"))
+    change = PromptChange(**given_fields(arguments, "name"))
     if change == PromptChange():
         raise Invalid([Problem("", "Nothing to update: give content or description")])
     prompt, project = await session.workspace.prompts.update(
@@ -87,6 +109,13 @@ def updated_prompt(prompt: Prompt, project: Project) -> ToolResult:
     return _confirmation("Updated", "in", "prompt", prompt, project)
 
 
+@_tool(
+    title="Delete prompt",
+    description="Delete a prompt from the selected project",
+    arguments=DeletePromptByName,
+    toolset="prompts",
+    effect=REPLACES,
+)
 async def delete_prompt(session: WorkspaceSession, arguments: DeletePromptByName) -> ToolResult:
     prompt, project = await session.workspace.prompts.delete(
         session.caller, PromptAddress(name=arguments.name)
@@ -94,92 +123,52 @@ async def delete_prompt(session: WorkspaceSession, arguments: DeletePromptByName
     return _confirmation("Deleted", "from", "prompt", prompt, project)
 
 
+@_tool(
+    title="Create resource",
+    description="Create a new resource in the selected project",
+    arguments=CreateResource,
+    toolset="resources",
+    check=resources.problems,
+    effect=ADDS,
+)
 async def create_resource(session: WorkspaceSession, arguments: CreateResource) -> ToolResult:
-    resource, project = await session.workspace.resources.create(session.caller, **given_arguments(arguments))
+    resource, project = await session.workspace.resources.create(session.caller, **given_fields(arguments))
     return _confirmation("Created", "in", "resource", resource, project)
 
 
+@_tool(
+    title="Update resource",
+    description="Update an existing resource's content or metadata",
+    arguments=UpdateResource,
+    toolset="resources",
+    check=resources.problems,
+    effect=REPLACES,
+)
 async def update_resource(session: WorkspaceSession, arguments: UpdateResource) -> ToolResult:
-    change = ResourceChange(**given_arguments(arguments, "name"))
+    change = ResourceChange(**given_fields(arguments, "name"))
     if change == ResourceChange():
         raise Invalid([Problem("", "Nothing to update: give content, mime_type or description")])
     resource, project = await session.workspace.resources.update(session.caller, arguments.name, change)
     return _confirmation("Updated", "in", "resource", resource, project)
 
 
+@_tool(
+    title="Delete resource",
+    description="Delete a resource from the selected project",
+    arguments=DeleteResource,
+    toolset="resources",
+    effect=REPLACES,
+)
 async def delete_resource(session: WorkspaceSession, arguments: DeleteResource) -> ToolResult:
     resource, project = await session.workspace.resources.delete(session.caller, arguments.name)
     return _confirmation("Deleted", "from", "resource", resource, project)
 
 
-OUTPUT: Final = object_schema(id="string", name="string", project="string")
-
-_tool: Final = partial(ToolSpec, error_format=prose_error, output=OUTPUT)
-
-CREATE_PROMPT: Final = _tool(
-    name="create_prompt",
-    title="Create prompt",
-    description="Create a new prompt in the selected project",
-    arguments=CreatePrompt,
-    run=create_prompt,
-    toolset="prompts",
-    check=prompts.problems,
-    effect=ADDS,
-)
-UPDATE_PROMPT: Final = _tool(
-    name="update_prompt",
-    title="Update prompt",
-    description="Update an existing prompt's content or description",
-    arguments=UpdatePromptByName,
-    run=update_prompt,
-    toolset="prompts",
-    check=prompts.problems,
-    effect=REPLACES,
-)
-DELETE_PROMPT: Final = _tool(
-    name="delete_prompt",
-    title="Delete prompt",
-    description="Delete a prompt from the selected project",
-    arguments=DeletePromptByName,
-    run=delete_prompt,
-    toolset="prompts",
-    effect=REPLACES,
-)
-CREATE_RESOURCE: Final = _tool(
-    name="create_resource",
-    title="Create resource",
-    description="Create a new resource in the selected project",
-    arguments=CreateResource,
-    run=create_resource,
-    toolset="resources",
-    check=resources.problems,
-    effect=ADDS,
-)
-UPDATE_RESOURCE: Final = _tool(
-    name="update_resource",
-    title="Update resource",
-    description="Update an existing resource's content or metadata",
-    arguments=UpdateResource,
-    run=update_resource,
-    toolset="resources",
-    check=resources.problems,
-    effect=REPLACES,
-)
-DELETE_RESOURCE: Final = _tool(
-    name="delete_resource",
-    title="Delete resource",
-    description="Delete a resource from the selected project",
-    arguments=DeleteResource,
-    run=delete_resource,
-    toolset="resources",
-    effect=REPLACES,
-)
-
 TOOLS: Final = (
-    CREATE_PROMPT,
-    UPDATE_PROMPT,
-    DELETE_PROMPT,
-    CREATE_RESOURCE,
-    UPDATE_RESOURCE,
-    DELETE_RESOURCE,
+    create_prompt,
+    update_prompt,
+    delete_prompt,
+    create_resource,
+    update_resource,
+    delete_resource,
 )

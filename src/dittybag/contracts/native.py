@@ -15,9 +15,9 @@ from dittybag.contracts.tool_specs import (
     REPLACES,
     ToolSpec,
     array_schema,
-    given_arguments,
     object_schema,
     query_problems,
+    tool,
 )
 from dittybag.domain import prompts
 from dittybag.domain.changes import Change
@@ -28,6 +28,7 @@ from dittybag.domain.tasks import NO_PROJECT
 from dittybag.domain.times import iso
 from dittybag.protocol.argument_schemas import find_violations
 from dittybag.protocol.types import JsonObject, ToolResult
+from dittybag.services.entity_writes import given_fields
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.search_service import SEARCH_KINDS
@@ -122,12 +123,12 @@ def _address(arguments: UpdatePromptByIdOrName | DeletePromptByIdOrName) -> Prom
         raise Invalid([Problem("", "Either id or name is required")])
     if arguments.id is not UNSET and arguments.name is not UNSET:
         raise Invalid([Problem("", "Give either id or name, not both")])
-    return PromptAddress(**given_arguments(arguments, *(set(arguments.__struct_fields__) - {"id", "name"})))
+    return PromptAddress(**given_fields(arguments, *(set(arguments.__struct_fields__) - {"id", "name"})))
 
 
 async def update_prompt(session: WorkspaceSession, arguments: UpdatePromptByIdOrName) -> ToolResult:
     address = _address(arguments)
-    change = PromptChange(**_with_parsed_arguments(given_arguments(arguments, "id", "name")))
+    change = PromptChange(**_with_parsed_arguments(given_fields(arguments, "id", "name")))
     if change == PromptChange():
         raise Invalid([Problem("", "Nothing to update: give title, content, description, tags or arguments")])
     prompt, project = await session.workspace.prompts.update(session.caller, address, change)
@@ -139,12 +140,12 @@ async def update_prompt(session: WorkspaceSession, arguments: UpdatePromptByIdOr
 async def delete_prompt(session: WorkspaceSession, arguments: DeletePromptByIdOrName) -> ToolResult:
     address = _address(arguments)
     if address.id is None:
-        return await mcpkg.delete_prompt(session, mcpkg.DeletePromptByName(name=address.name or ""))
-    return await prompt_store.delete_prompt(session, prompt_store.DeletePromptById(id=address.id))
+        return await mcpkg.delete_prompt.run(session, mcpkg.DeletePromptByName(name=address.name or ""))
+    return await prompt_store.delete_prompt.run(session, prompt_store.DeletePromptById(id=address.id))
 
 
 async def create_prompt(session: WorkspaceSession, arguments: CreatePromptWithArguments) -> ToolResult:
-    fields = _with_parsed_arguments(given_arguments(arguments))
+    fields = _with_parsed_arguments(given_fields(arguments))
     prompt, project = await session.workspace.prompts.create(session.caller, **fields)
     return mcpkg.created_prompt(prompt, project)
 
@@ -167,6 +168,39 @@ _DECLARED_ARGUMENTS_SCHEMA: Final[JsonObject] = {
 }
 
 
+#: The fields that `search` looks at.
+SEARCHED_TEXTS: Final = (
+    "the titles and contents of prompts, the names, titles and texts of resources, "
+    "and the titles and notes of tasks"
+)
+
+_CHANGES: Final = array_schema(
+    object_schema(
+        change="integer",
+        at="string",
+        actor="string",
+        action="string",
+        kind="string",
+        id="string",
+        title="string",
+    )
+)
+
+
+@tool(
+    title="Search everything",
+    description=f"Search {SEARCHED_TEXTS}",
+    arguments=SearchEverything,
+    toolset="search",
+    error_format=json_error,
+    output=object_schema(
+        hits=array_schema(
+            object_schema(kind="string", id={"type": ["string", "integer"]}, title="string", snippet="string")
+        ),
+        totals={"type": "object"},
+    ),
+    check=query_problems,
+)
 async def search(session: WorkspaceSession, arguments: SearchEverything) -> ToolResult:
     kinds = SEARCH_KINDS if arguments.kinds is UNSET else arguments.kinds
     hits, totals = await session.workspace.search.all_kinds(
@@ -177,6 +211,14 @@ async def search(session: WorkspaceSession, arguments: SearchEverything) -> Tool
     return json_result({"hits": found, "totals": totals})
 
 
+@tool(
+    title="List changes",
+    description="List what was created, updated or deleted, by whom and when, newest first",
+    arguments=ListChanges,
+    toolset="history",
+    error_format=json_error,
+    output=object_schema(changes=_CHANGES),
+)
 async def list_changes(session: WorkspaceSession, arguments: ListChanges) -> ToolResult:
     query = ChangeQuery(
         project=session.caller.project,
@@ -201,6 +243,15 @@ def _change(change: Change) -> JsonObject:
     }
 
 
+@tool(
+    title="Undo a change",
+    description="Undo a change: restores deleted entities, reverts updated ones and deletes created ones",
+    arguments=UndoChange,
+    toolset="history",
+    error_format=json_error,
+    output=object_schema(undone=_CHANGES),
+    effect=REPLACES,
+)
 async def undo_change(session: WorkspaceSession, arguments: UndoChange) -> ToolResult:
     selection = UndoSelection(seq=arguments.change, project=session.caller.project)
     result = await session.workspace.history.undo(session.caller, selection)
@@ -213,38 +264,19 @@ def _prompt_problems(arguments: Any = None, **parts: Any) -> Iterable[Problem]:
     return prompts.problems(**parts)
 
 
-_CHANGES: Final = array_schema(
-    object_schema(
-        change="integer",
-        at="string",
-        actor="string",
-        action="string",
-        kind="string",
-        id="string",
-        title="string",
-    )
-)
-
-
 def _extended(spec: ToolSpec[Any], **fields: Any) -> ToolSpec[Any]:
     return msgspec.structs.replace(spec, **fields)
 
 
-#: The fields that `search` looks at.
-SEARCHED_TEXTS: Final = (
-    "the titles and contents of prompts, the names, titles and texts of resources, "
-    "and the titles and notes of tasks"
-)
-
 TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
     _extended(
-        mcpkg.CREATE_PROMPT, arguments=CreatePromptWithArguments, run=create_prompt, check=_prompt_problems
+        mcpkg.create_prompt, arguments=CreatePromptWithArguments, run=create_prompt, check=_prompt_problems
     ),
-    prompt_store.ADD_PROMPT,
-    prompt_store.LIST_PROMPTS,
-    prompt_store.GET_PROMPT,
+    prompt_store.add_prompt,
+    prompt_store.list_prompts,
+    prompt_store.get_prompt,
     _extended(
-        mcpkg.UPDATE_PROMPT,
+        mcpkg.update_prompt,
         description="Update a prompt by id or name; omitted fields stay unchanged",
         arguments=UpdatePromptByIdOrName,
         run=update_prompt,
@@ -253,60 +285,24 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
         output={"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
     ),
     _extended(
-        mcpkg.DELETE_PROMPT,
+        mcpkg.delete_prompt,
         description="Delete a prompt by id or name",
         arguments=DeletePromptByIdOrName,
         run=delete_prompt,
         error_format_for=error_format_by_address,
         output={"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
     ),
-    prompt_store.SEARCH_PROMPTS,
-    prompt_store.FILTER_BY_TAGS,
-    prompt_store.LIST_TAGS,
-    _extended(mcpkg.CREATE_RESOURCE, arguments=CreateResourceWithTitle),
-    _extended(mcpkg.UPDATE_RESOURCE, arguments=UpdateResourceWithTitle),
-    mcpkg.DELETE_RESOURCE,
+    prompt_store.search_prompts,
+    prompt_store.filter_by_tags,
+    prompt_store.list_tags,
+    _extended(mcpkg.create_resource, arguments=CreateResourceWithTitle),
+    _extended(mcpkg.update_resource, arguments=UpdateResourceWithTitle),
+    mcpkg.delete_resource,
     *(
-        _extended(tool, arguments=TaskListOfProject) if tool is task_manager.TASK_LIST else tool
+        _extended(tool, arguments=TaskListOfProject) if tool is task_manager.task_list else tool
         for tool in task_manager.TOOLS
     ),
-    ToolSpec(
-        name="search",
-        title="Search everything",
-        description=f"Search {SEARCHED_TEXTS}",
-        arguments=SearchEverything,
-        run=search,
-        toolset="search",
-        error_format=json_error,
-        output=object_schema(
-            hits=array_schema(
-                object_schema(
-                    kind="string", id={"type": ["string", "integer"]}, title="string", snippet="string"
-                )
-            ),
-            totals={"type": "object"},
-        ),
-        check=query_problems,
-    ),
-    ToolSpec(
-        name="list_changes",
-        title="List changes",
-        description="List what was created, updated or deleted, by whom and when, newest first",
-        arguments=ListChanges,
-        run=list_changes,
-        toolset="history",
-        error_format=json_error,
-        output=object_schema(changes=_CHANGES),
-    ),
-    ToolSpec(
-        name="undo_change",
-        title="Undo a change",
-        description="Undo a change: restores deleted entities, reverts updated ones and deletes created ones",
-        arguments=UndoChange,
-        run=undo_change,
-        toolset="history",
-        error_format=json_error,
-        output=object_schema(undone=_CHANGES),
-        effect=REPLACES,
-    ),
+    search,
+    list_changes,
+    undo_change,
 )

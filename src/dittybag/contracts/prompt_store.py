@@ -12,11 +12,10 @@ from dittybag.contracts.error_formats import json_error
 from dittybag.contracts.tool_specs import (
     ADDS,
     REPLACES,
-    ToolSpec,
     array_schema,
-    given_arguments,
     object_schema,
     query_problems,
+    tool,
 )
 from dittybag.domain import prompts
 from dittybag.domain.errors import Problem, require
@@ -26,6 +25,7 @@ from dittybag.domain.times import iso
 from dittybag.protocol.argument_schemas import NoArguments
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.types import JsonObject, ToolResult
+from dittybag.services.entity_writes import given_fields
 from dittybag.services.prompt_service import PromptAddress, PromptChange, PromptPage
 from dittybag.services.workspace import WorkspaceSession
 
@@ -91,15 +91,20 @@ def json_result(value: JsonObject) -> ToolResult:
     return ToolResult.from_text(encode(value).decode(), structured=value)
 
 
-def _summary(prompt: PromptSummary) -> JsonObject:
-    return {
-        "id": prompt.id,
-        "title": prompt.title,
-        "snippet": prompt.snippet,
-        "tags": list(prompt.tags),
-        "created_at": iso(prompt.created_at),
-        "updated_at": iso(prompt.updated_at),
-    }
+_SUMMARY: Final = ("id", "title", "snippet", "tags", "created_at", "updated_at")
+_PROMPT: Final = ("id", "title", "content", "tags", "created_at", "updated_at")
+_CREATED: Final = ("id", "title", "created_at")
+_UPDATED: Final = ("id", "title", "updated_at")
+
+
+def _fields(prompt: Prompt | PromptSummary, names: Sequence[str]) -> JsonObject:
+    """Return fields of a prompt for a result."""
+    return {name: iso(value) if isinstance(value := getattr(prompt, name), int) else value for name in names}
+
+
+def _schema(names: Sequence[str]) -> JsonObject:
+    """Return the schema of these fields."""
+    return object_schema(**{name: _STRINGS if name == "tags" else "string" for name in names})
 
 
 async def _find(session: WorkspaceSession, paging: _Paging, text: str = "") -> PromptPage:
@@ -111,7 +116,7 @@ async def _find(session: WorkspaceSession, paging: _Paging, text: str = "") -> P
 def _page(page: PromptPage, paging: _Paging, **between: Any) -> ToolResult:
     return json_result(
         {
-            "prompts": [_summary(prompt) for prompt in page.prompts],
+            "prompts": [_fields(prompt, _SUMMARY) for prompt in page.prompts],
             "total": page.total,
             **between,
             "limit": paging.limit,
@@ -121,44 +126,84 @@ def _page(page: PromptPage, paging: _Paging, **between: Any) -> ToolResult:
     )
 
 
+_STRINGS: Final = array_schema({"type": "string"})
+_SUMMARIES: Final = array_schema(_schema(_SUMMARY))
+_PAGED: Final[dict[str, str | JsonObject]] = {"limit": "integer", "offset": "integer", "has_more": "boolean"}
+
+_tool: Final = partial(tool, toolset="prompts", error_format=json_error)
+
+
+@_tool(
+    title="Add prompt",
+    description="Store a new AI prompt with optional tags",
+    arguments=AddPrompt,
+    output=_schema(_CREATED),
+    check=prompts.problems,
+    effect=ADDS,
+)
 async def add_prompt(session: WorkspaceSession, arguments: AddPrompt) -> ToolResult:
-    prompt, _ = await session.workspace.prompts.create(session.caller, **given_arguments(arguments))
-    return json_result({"id": prompt.id, "title": prompt.title, "created_at": iso(prompt.created_at)})
+    prompt, _ = await session.workspace.prompts.create(session.caller, **given_fields(arguments))
+    return json_result(_fields(prompt, _CREATED))
 
 
+@_tool(
+    title="List prompts",
+    description="List stored prompts with pagination",
+    arguments=ListPrompts,
+    output=object_schema(prompts=_SUMMARIES, total="integer", **_PAGED),
+)
 async def list_prompts(session: WorkspaceSession, arguments: ListPrompts) -> ToolResult:
     return _page(await _find(session, arguments), arguments)
 
 
+@_tool(
+    title="Get prompt",
+    description="Retrieve full prompt content by ID",
+    arguments=GetPrompt,
+    output=_schema(_PROMPT),
+)
 async def get_prompt(session: WorkspaceSession, arguments: GetPrompt) -> ToolResult:
     prompt = await session.workspace.prompts.get(session.caller, PromptAddress(id=arguments.id))
-    return json_result(
-        {
-            "id": prompt.id,
-            "title": prompt.title,
-            "content": prompt.content,
-            "tags": list(prompt.tags),
-            "created_at": iso(prompt.created_at),
-            "updated_at": iso(prompt.updated_at),
-        }
-    )
+    return json_result(_fields(prompt, _PROMPT))
 
 
+@_tool(
+    title="Update prompt",
+    description="Update an existing prompt's title, content, and tags",
+    arguments=UpdatePromptById,
+    output=_schema(_UPDATED),
+    check=prompts.problems,
+    effect=REPLACES,
+)
 async def update_prompt(session: WorkspaceSession, arguments: UpdatePromptById) -> ToolResult:
-    change = PromptChange(**given_arguments(arguments, "id"))
+    change = PromptChange(**given_fields(arguments, "id"))
     prompt, _ = await session.workspace.prompts.update(session.caller, PromptAddress(id=arguments.id), change)
     return updated_prompt(prompt)
 
 
 def updated_prompt(prompt: Prompt) -> ToolResult:
-    return json_result({"id": prompt.id, "title": prompt.title, "updated_at": iso(prompt.updated_at)})
+    return json_result(_fields(prompt, _UPDATED))
 
 
+@_tool(
+    title="Delete prompt",
+    description="Permanently remove a prompt",
+    arguments=DeletePromptById,
+    output=object_schema(deleted="boolean", id="string"),
+    effect=REPLACES,
+)
 async def delete_prompt(session: WorkspaceSession, arguments: DeletePromptById) -> ToolResult:
     prompt, _ = await session.workspace.prompts.delete(session.caller, PromptAddress(id=arguments.id))
     return json_result({"deleted": True, "id": prompt.id})
 
 
+@_tool(
+    title="Search prompts",
+    description="Search prompts by keyword in title or content",
+    arguments=SearchPrompts,
+    output=object_schema(prompts=_SUMMARIES, total="integer", query="string", **_PAGED),
+    check=query_problems,
+)
 async def search_prompts(session: WorkspaceSession, arguments: SearchPrompts) -> ToolResult:
     return _page(await _find(session, arguments, arguments.query), arguments, query=arguments.query)
 
@@ -167,6 +212,13 @@ def _filter_problems(tags: Sequence[str] = (), **others: Any) -> list[Problem]:
     return prompts.tag_count_problems(tags)
 
 
+@_tool(
+    title="Filter prompts by tags",
+    description="Filter prompts by one or more tags (OR logic)",
+    arguments=FilterByTags,
+    output=object_schema(prompts=_SUMMARIES, total="integer", matched_tags=_STRINGS, **_PAGED),
+    check=_filter_problems,
+)
 async def filter_by_tags(session: WorkspaceSession, arguments: FilterByTags) -> ToolResult:
     require(_filter_problems(arguments.tags))
     offset = min(arguments.offset, _MAX_OFFSET)
@@ -176,105 +228,27 @@ async def filter_by_tags(session: WorkspaceSession, arguments: FilterByTags) -> 
     return _page(page, arguments, matched_tags=matched)
 
 
+@_tool(
+    title="List tags",
+    description="List all available tags with prompt counts",
+    arguments=NoArguments,
+    output=object_schema(
+        tags=array_schema(object_schema(name="string", prompt_count="integer")), total="integer"
+    ),
+)
 async def list_tags(session: WorkspaceSession, arguments: NoArguments) -> ToolResult:
     tags = await session.workspace.prompts.tags(session.caller)
     listed = [{"name": tag.name, "prompt_count": tag.prompt_count} for tag in tags]
     return json_result({"tags": listed, "total": len(listed)})
 
 
-_STRINGS: Final = array_schema({"type": "string"})
-_SUMMARIES: Final = array_schema(
-    object_schema(
-        id="string", title="string", snippet="string", tags=_STRINGS, created_at="string", updated_at="string"
-    )
-)
-_PAGED: Final[dict[str, str | JsonObject]] = {"limit": "integer", "offset": "integer", "has_more": "boolean"}
-
-_tool: Final = partial(ToolSpec, toolset="prompts", error_format=json_error)
-
-ADD_PROMPT: Final = _tool(
-    name="add_prompt",
-    title="Add prompt",
-    description="Store a new AI prompt with optional tags",
-    arguments=AddPrompt,
-    run=add_prompt,
-    output=object_schema(id="string", title="string", created_at="string"),
-    check=prompts.problems,
-    effect=ADDS,
-)
-LIST_PROMPTS: Final = _tool(
-    name="list_prompts",
-    title="List prompts",
-    description="List stored prompts with pagination",
-    arguments=ListPrompts,
-    run=list_prompts,
-    output=object_schema(prompts=_SUMMARIES, total="integer", **_PAGED),
-)
-GET_PROMPT: Final = _tool(
-    name="get_prompt",
-    title="Get prompt",
-    description="Retrieve full prompt content by ID",
-    arguments=GetPrompt,
-    run=get_prompt,
-    output=object_schema(
-        id="string", title="string", content="string", tags=_STRINGS, created_at="string", updated_at="string"
-    ),
-)
-UPDATE_PROMPT: Final = _tool(
-    name="update_prompt",
-    title="Update prompt",
-    description="Update an existing prompt's title, content, and tags",
-    arguments=UpdatePromptById,
-    run=update_prompt,
-    output=object_schema(id="string", title="string", updated_at="string"),
-    check=prompts.problems,
-    effect=REPLACES,
-)
-DELETE_PROMPT: Final = _tool(
-    name="delete_prompt",
-    title="Delete prompt",
-    description="Permanently remove a prompt",
-    arguments=DeletePromptById,
-    run=delete_prompt,
-    output=object_schema(deleted="boolean", id="string"),
-    effect=REPLACES,
-)
-SEARCH_PROMPTS: Final = _tool(
-    name="search_prompts",
-    title="Search prompts",
-    description="Search prompts by keyword in title or content",
-    arguments=SearchPrompts,
-    run=search_prompts,
-    output=object_schema(prompts=_SUMMARIES, total="integer", query="string", **_PAGED),
-    check=query_problems,
-)
-FILTER_BY_TAGS: Final = _tool(
-    name="filter_by_tags",
-    title="Filter prompts by tags",
-    description="Filter prompts by one or more tags (OR logic)",
-    arguments=FilterByTags,
-    run=filter_by_tags,
-    output=object_schema(prompts=_SUMMARIES, total="integer", matched_tags=_STRINGS, **_PAGED),
-    check=_filter_problems,
-)
-LIST_TAGS: Final = _tool(
-    name="list_tags",
-    title="List tags",
-    description="List all available tags with prompt counts",
-    arguments=NoArguments,
-    run=list_tags,
-    output=object_schema(
-        tags=array_schema(object_schema(name="string", prompt_count="integer")), total="integer"
-    ),
-)
-
 TOOLS: Final = (
-    ADD_PROMPT,
-    LIST_PROMPTS,
-    GET_PROMPT,
-    UPDATE_PROMPT,
-    DELETE_PROMPT,
-    SEARCH_PROMPTS,
-    FILTER_BY_TAGS,
-    LIST_TAGS,
+    add_prompt,
+    list_prompts,
+    get_prompt,
+    update_prompt,
+    delete_prompt,
+    search_prompts,
+    filter_by_tags,
+    list_tags,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from dittybag.contracts.error_formats import as_protocol_errors
 from dittybag.contracts.paging import parse_position, take_page
@@ -78,15 +78,15 @@ class StoredResources:
     @as_protocol_errors
     async def list(self, position: str | int | None, ctx: Context) -> Page[ResourceInfo]:
         page, after = await self._page(position, ctx, templates=self._listed_kinds)
-        has_titles = _has_titles(ctx)
-        return Page(tuple(_info(item, has_titles=has_titles) for item in page), after)
+        infos = (ResourceInfo(uri=item.uri, size=item.size, **_texts(item, ctx)) for item in page)
+        return Page(tuple(infos), after)
 
     @as_protocol_errors
     async def templates(self, position: str | int | None, ctx: Context) -> Page[ResourceTemplateInfo]:
         page, after = await self._page(position, ctx, templates=True)
         own = self._own if after is None else ()
-        has_titles = _has_titles(ctx)
-        return Page((*(_template_info(item, has_titles=has_titles) for item in page), *own), after)
+        infos = (ResourceTemplateInfo(uri_template=item.uri, **_texts(item, ctx)) for item in page)
+        return Page((*infos, *own), after)
 
     async def _page(
         self, position: str | int | None, ctx: Context, *, templates: bool | None
@@ -172,30 +172,18 @@ def _tag_overview(tag: str, page: PromptPage) -> dict[str, object]:
     return {"tag": tag, "total": page.total, "prompts": prompts}
 
 
-def _has_titles(ctx: Context) -> bool:
-    """Whether the revision of a request has `title`. Otherwise the name is the human one, if there is one."""
-    return ctx.revision.version >= V2025_06_18
+def _texts(resource: Resource, ctx: Context) -> dict[str, Any]:
+    """Return the fields that resources and templates have in common.
 
-
-def _info(resource: Resource, *, has_titles: bool) -> ResourceInfo:
-    return ResourceInfo(
-        uri=resource.uri,
-        name=resource.name if has_titles else resource.title or resource.name,
-        title=resource.title,
-        description=resource.description,
-        mime_type=resource.mime_type,
-        size=resource.size,
-    )
-
-
-def _template_info(resource: Resource, *, has_titles: bool) -> ResourceTemplateInfo:
-    return ResourceTemplateInfo(
-        uri_template=resource.uri,
-        name=resource.name if has_titles else resource.title or resource.name,
-        title=resource.title,
-        description=resource.description,
-        mime_type=resource.mime_type,
-    )
+    A revision without `title` has the human name as the name, if there is one.
+    """
+    has_titles = ctx.revision.version >= V2025_06_18
+    return {
+        "name": resource.name if has_titles else resource.title or resource.name,
+        "title": resource.title,
+        "description": resource.description,
+        "mime_type": resource.mime_type,
+    }
 
 
 def _length(resource: Resource) -> int:

@@ -14,12 +14,11 @@ from dittybag.contracts.tool_specs import (
     ADDS,
     REPLACES,
     SETS_STATE,
-    ToolSpec,
     array_schema,
     choice_problems,
-    given_arguments,
     object_schema,
     query_problems,
+    tool,
 )
 from dittybag.domain import tasks
 from dittybag.domain.errors import Invalid, Problem, require
@@ -28,6 +27,7 @@ from dittybag.domain.tasks import ENERGIES, NO_PROJECT, Task
 from dittybag.domain.times import iso
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.types import JsonObject, Text, ToolResult
+from dittybag.services.entity_writes import given_fields
 from dittybag.services.workspace import WorkspaceSession
 
 _FIELDS: Final = ("title", "notes", "both")
@@ -182,12 +182,53 @@ def _fitting(items: list[JsonObject]) -> int:
     return len(items)
 
 
+_TASK: Final = object_schema(
+    id="integer",
+    user_id="string",
+    title="string",
+    project="string?",
+    priority="integer",
+    energy="string",
+    time_estimate="string",
+    notes="string?",
+    due_date="string?",
+    completed="boolean",
+    completed_at="string?",
+    created_at="string",
+    updated_at="string",
+)
+_TASKS: Final = object_schema(tasks=array_schema({"type": "object"}))
+_COUNTS: Final[JsonObject] = {"type": "object", "additionalProperties": {"type": "integer"}}
+
+
+def _list_problems(priority: int | None = None, **others: Any) -> Iterable[Problem]:
+    return tasks.problems(priority=priority)
+
+
+_tool: Final = partial(tool, toolset="tasks", error_format=plain_text_error)
+
+
+@_tool(
+    title="Create task",
+    description="Create a new task",
+    arguments=TaskCreate,
+    output=_TASK,
+    check=tasks.problems,
+    effect=ADDS,
+)
 async def task_create(session: WorkspaceSession, arguments: TaskCreate) -> ToolResult:
     return _json_result(
-        _task(await session.workspace.tasks.create(session.caller, **given_arguments(arguments)))
+        _task(await session.workspace.tasks.create(session.caller, **given_fields(arguments)))
     )
 
 
+@_tool(
+    title="List tasks",
+    description="List tasks with optional filters",
+    arguments=TaskList,
+    output=_TASKS,
+    check=_list_problems,
+)
 async def task_list(session: WorkspaceSession, arguments: TaskList) -> ToolResult:
     query = TaskQuery(
         user=session.caller.user,
@@ -208,12 +249,26 @@ async def task_list(session: WorkspaceSession, arguments: TaskList) -> ToolResul
     )
 
 
+@_tool(
+    title="Get task",
+    description="Get a specific task by ID",
+    arguments=TaskGet,
+    output=_TASK,
+)
 async def task_get(session: WorkspaceSession, arguments: TaskGet) -> ToolResult:
     return _json_result(_task(await session.workspace.tasks.get(session.caller, arguments.task_id)))
 
 
+@_tool(
+    title="Update task",
+    description="Update a task's fields",
+    arguments=TaskUpdate,
+    output=_TASK,
+    check=tasks.problems,
+    effect=REPLACES,
+)
 async def task_update(session: WorkspaceSession, arguments: TaskUpdate) -> ToolResult:
-    fields = given_arguments(arguments, "task_id")
+    fields = given_fields(arguments, "task_id")
     if not fields:
         raise Invalid([Problem("", "Nothing to update: give at least one field")])
     return _json_result(
@@ -221,10 +276,24 @@ async def task_update(session: WorkspaceSession, arguments: TaskUpdate) -> ToolR
     )
 
 
+@_tool(
+    title="Complete task",
+    description="Mark a task as complete",
+    arguments=TaskComplete,
+    output=_TASK,
+    effect=SETS_STATE,
+)
 async def task_complete(session: WorkspaceSession, arguments: TaskComplete) -> ToolResult:
     return _json_result(_task(await session.workspace.tasks.complete(session.caller, arguments.task_id)))
 
 
+@_tool(
+    title="Delete task",
+    description="Delete a task permanently",
+    arguments=TaskDelete,
+    output=object_schema(success="boolean", task_id="integer"),
+    effect=REPLACES,
+)
 async def task_delete(session: WorkspaceSession, arguments: TaskDelete) -> ToolResult:
     task = await session.workspace.tasks.delete(session.caller, arguments.task_id)
     return _json_result({"success": True, "task_id": task.id})
@@ -234,6 +303,13 @@ def _search_problems(query: str = "", fields: str = "both") -> list[Problem]:
     return [*query_problems(query), *choice_problems("fields", fields, _FIELDS)]
 
 
+@_tool(
+    title="Search tasks",
+    description="Search tasks by keywords in title or notes",
+    arguments=TaskSearch,
+    output=_TASKS,
+    check=_search_problems,
+)
 async def task_search(session: WorkspaceSession, arguments: TaskSearch) -> ToolResult:
     require(_search_problems(arguments.query, arguments.fields))
     total, found = await session.workspace.tasks.search(
@@ -258,6 +334,24 @@ def _stats_problems(group_by: str = "project") -> list[Problem]:
     return choice_problems("group_by", group_by, (*_GROUPS, _ALL_GROUPS))
 
 
+@_tool(
+    title="Task statistics",
+    description="Get task statistics grouped by project, priority, or status",
+    arguments=TaskStatsArguments,
+    output={
+        "type": "object",
+        "properties": {
+            "by_project": _COUNTS,
+            "by_priority": _COUNTS,
+            "by_status": _COUNTS,
+            "total": {"type": "integer"},
+            "completed": {"type": "integer"},
+            "completion_rate": {"type": "number"},
+        },
+        "required": ["total", "completed", "completion_rate"],
+    },
+    check=_stats_problems,
+)
 async def task_stats(session: WorkspaceSession, arguments: TaskStatsArguments) -> ToolResult:
     group_by = _ALL_GROUPS if arguments.group_by is UNSET else arguments.group_by
     require(_stats_problems(group_by))
@@ -284,123 +378,13 @@ async def task_stats(session: WorkspaceSession, arguments: TaskStatsArguments) -
     )
 
 
-_TASK: Final = object_schema(
-    id="integer",
-    user_id="string",
-    title="string",
-    project="string?",
-    priority="integer",
-    energy="string",
-    time_estimate="string",
-    notes="string?",
-    due_date="string?",
-    completed="boolean",
-    completed_at="string?",
-    created_at="string",
-    updated_at="string",
-)
-_TASKS: Final = object_schema(tasks=array_schema({"type": "object"}))
-_COUNTS: Final[JsonObject] = {"type": "object", "additionalProperties": {"type": "integer"}}
-
-
-def _list_problems(priority: int | None = None, **others: Any) -> Iterable[Problem]:
-    return tasks.problems(priority=priority)
-
-
-_tool: Final = partial(ToolSpec, toolset="tasks", error_format=plain_text_error)
-
-TASK_CREATE: Final = _tool(
-    name="task_create",
-    title="Create task",
-    description="Create a new task",
-    arguments=TaskCreate,
-    run=task_create,
-    output=_TASK,
-    check=tasks.problems,
-    effect=ADDS,
-)
-TASK_LIST: Final = _tool(
-    name="task_list",
-    title="List tasks",
-    description="List tasks with optional filters",
-    arguments=TaskList,
-    run=task_list,
-    output=_TASKS,
-    check=_list_problems,
-)
-TASK_GET: Final = _tool(
-    name="task_get",
-    title="Get task",
-    description="Get a specific task by ID",
-    arguments=TaskGet,
-    run=task_get,
-    output=_TASK,
-)
-TASK_UPDATE: Final = _tool(
-    name="task_update",
-    title="Update task",
-    description="Update a task's fields",
-    arguments=TaskUpdate,
-    run=task_update,
-    output=_TASK,
-    check=tasks.problems,
-    effect=REPLACES,
-)
-TASK_COMPLETE: Final = _tool(
-    name="task_complete",
-    title="Complete task",
-    description="Mark a task as complete",
-    arguments=TaskComplete,
-    run=task_complete,
-    output=_TASK,
-    effect=SETS_STATE,
-)
-TASK_DELETE: Final = _tool(
-    name="task_delete",
-    title="Delete task",
-    description="Delete a task permanently",
-    arguments=TaskDelete,
-    run=task_delete,
-    output=object_schema(success="boolean", task_id="integer"),
-    effect=REPLACES,
-)
-TASK_SEARCH: Final = _tool(
-    name="task_search",
-    title="Search tasks",
-    description="Search tasks by keywords in title or notes",
-    arguments=TaskSearch,
-    run=task_search,
-    output=_TASKS,
-    check=_search_problems,
-)
-TASK_STATS: Final = _tool(
-    name="task_stats",
-    title="Task statistics",
-    description="Get task statistics grouped by project, priority, or status",
-    arguments=TaskStatsArguments,
-    run=task_stats,
-    output={
-        "type": "object",
-        "properties": {
-            "by_project": _COUNTS,
-            "by_priority": _COUNTS,
-            "by_status": _COUNTS,
-            "total": {"type": "integer"},
-            "completed": {"type": "integer"},
-            "completion_rate": {"type": "number"},
-        },
-        "required": ["total", "completed", "completion_rate"],
-    },
-    check=_stats_problems,
-)
-
 TOOLS: Final = (
-    TASK_CREATE,
-    TASK_LIST,
-    TASK_GET,
-    TASK_UPDATE,
-    TASK_COMPLETE,
-    TASK_DELETE,
-    TASK_SEARCH,
-    TASK_STATS,
+    task_create,
+    task_list,
+    task_get,
+    task_update,
+    task_complete,
+    task_delete,
+    task_search,
+    task_stats,
 )

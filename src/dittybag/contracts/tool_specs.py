@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable,
 from functools import lru_cache
 from typing import Any, Final, Generic, Literal, TypeVar
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag.contracts.error_formats import ErrorFormat, problem_of, top_level_argument
@@ -21,6 +21,7 @@ from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import JsonObject, ToolAnnotations, ToolResult
 from dittybag.protocol.wire_errors import InvalidArguments, ToolError
 from dittybag.services.caller import Caller
+from dittybag.services.entity_writes import given_fields
 from dittybag.services.template_service import TemplateService
 from dittybag.services.workspace import Workspace, WorkspaceSession
 
@@ -52,13 +53,15 @@ class ServerScope(Struct, frozen=True):
         name = ctx.client.get("name")
         client = name[:1000] if isinstance(name, str) else ""
         if (principal := ctx.principal) is None:
-            return Caller(self.project, self.actor or _client_actor(client), when_queued=ctx.fix_order)
+            actor = self.actor or _client_actor(client)
+            return Caller(self.project, actor, interface="mcp", when_queued=ctx.fix_order)
         assert isinstance(principal, Principal)
         return Caller(
             self.project,
             _user_actor(principal.user, self.actor or client),
             principal.user,
             principal,
+            interface="mcp",
             when_queued=ctx.fix_order,
         )
 
@@ -131,7 +134,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             except DittybagError as error:
                 if isinstance(error, StorageError):
                     _log.warning("%s failed: %s", self.name, error.report)
-                return self._error_format_for_call(given_arguments(arguments))(error)
+                return self._error_format_for_call(given_fields(arguments))(error)
 
         return ToolDefinition(
             name=self.name,
@@ -193,6 +196,13 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
         return sorted(problems, key=lambda problem: order.get(problem.field, len(order)))
 
 
+def tool(
+    *, arguments: type[Arguments], **fields: Any
+) -> Callable[[Callable[[WorkspaceSession, Arguments], Awaitable[ToolResult]]], ToolSpec[Arguments]]:
+    """Decorate a function, which becomes the tool of its name. `fields`: other fields of `ToolSpec`."""
+    return lambda run: ToolSpec(name=run.__name__, arguments=arguments, run=run, **fields)
+
+
 def _well_typed_part(name: str, value: Any, mistyped: Collection[str]) -> Any:
     """Return the part of an argument that has the right type, or `None` if no part has."""
     bad = {path for path in mistyped if top_level_argument(path) == name}
@@ -217,15 +227,6 @@ def _field_schema(kind: str | JsonObject) -> JsonObject:
 
 def array_schema(items: JsonObject) -> JsonObject:
     return {"type": "array", "items": items}
-
-
-def given_arguments(arguments: Struct, *without: str) -> dict[str, Any]:
-    """Return the arguments that the call sets, except `without`."""
-    return {
-        name: value
-        for name in arguments.__struct_fields__
-        if name not in without and (value := getattr(arguments, name)) is not UNSET
-    }
 
 
 def choice_problems(field: str, value: str, choices: Iterable[str]) -> list[Problem]:

@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
-from dittybag.domain.errors import Problem, require
+from dittybag.domain.errors import checked
 from dittybag.domain.text import line_problem
 
 #: The permissions of a token; each scope includes the ones before it.
@@ -122,8 +122,7 @@ def checked_name(name: str) -> str:
         problem = (
             "User name must contain only a-z, A-Z, 0-9, _, ., @ and -, and start with a letter, a digit or _"
         )
-    require([Problem("name", problem)] if problem else ())
-    return name
+    return checked("name", name, problem)
 
 
 def checked_label(label: str) -> str:
@@ -131,8 +130,7 @@ def checked_label(label: str) -> str:
     problem = line_problem("Label", label)
     if len(label) > LABEL_LENGTH:
         problem = f"Label must be at most {LABEL_LENGTH} characters"
-    require([Problem("label", problem)] if problem else ())
-    return label
+    return checked("label", label, problem)
 
 
 def token_text(secret: bytes) -> str:

@@ -15,6 +15,8 @@ from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 
 Action = Literal["create", "update", "delete", "restore"]
+#: How a change was made: in the web UI, by a command, or by a tool of an MCP server.
+Interface = Literal["web", "cli", "mcp"]
 #: What undoing a change does to its entity.
 UndoEffect = Literal["delete", "restore", "revert"]
 
@@ -50,6 +52,8 @@ class Change(Struct, frozen=True, kw_only=True):
     project: int | None
     before: Entity | Purged | None
     after: Entity | Purged | None
+    #: `None` for changes from before it was logged, and where it is not known.
+    interface: Interface | None = None
 
     @property
     def state(self) -> Entity | Purged:

@@ -64,11 +64,13 @@ DittybagError
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, dataclass_transform
 
 from msgspec import Struct
 
 from dittybag.domain.times import iso
+
+T = TypeVar("T")
 
 #: Maximum number of characters of user input in an error message. No valid name is longer.
 CLIPPED_LENGTH: Final = 300
@@ -89,11 +91,44 @@ class Problem(Struct, frozen=True):
     is_shape: bool = False
 
 
+class _Fact:
+    """A fact of an error in its message. Besides the usual formats, it has `clip`, `iso` and `capitalize`."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __format__(self, form: str) -> str:
+        if form == "clip":
+            return clip(self._value)
+        if form == "iso":
+            return iso(self._value)
+        return str(self._value).capitalize() if form == "capitalize" else format(self._value, form)
+
+
+@dataclass_transform(eq_default=False)
 class DittybagError(Exception):
-    """Base class of all errors that Dittybag raises on purpose."""
+    """Base class of all errors that Dittybag raises on purpose.
+
+    The annotated attributes of a subclass are its facts, and the arguments of its constructor.
+    """
 
     #: Stable identifier for programs.
     code: ClassVar[str] = "ERROR"
+    #: The message, a format string with the facts as fields.
+    message: ClassVar[str] = ""
+    _facts: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        own = [name for name, hint in cls.__annotations__.items() if not hint.startswith("ClassVar")]
+        cls._facts = (*cls._facts, *own)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.message:
+            super().__init__(*args)
+            return
+        facts = dict(zip(self._facts, args, strict=False)) | kwargs
+        vars(self).update(facts)
+        super().__init__(self.message.format_map({name: _Fact(value) for name, value in facts.items()}))
 
 
 class Invalid(DittybagError):
@@ -110,6 +145,13 @@ def require(problems: Iterable[Problem]) -> None:
     """Raise `Invalid` if there are any problems."""
     if found := tuple(problems):
         raise Invalid(found)
+
+
+def checked(field: str, value: T, problem: str | None) -> T:
+    """Return the value of a field. Raises `Invalid` if it has a problem."""
+    if problem is not None:
+        raise Invalid([Problem(field, problem)])
+    return value
 
 
 #: Returns the problem with a value, or all problems; `None` or nothing if it is valid.
@@ -136,60 +178,48 @@ class WorkspaceNotFound(NotFound):
     """The database does not exist, or holds no workspace."""
 
     code = "WORKSPACE_NOT_FOUND"
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        super().__init__(f"There is no Dittybag database at {where}")
+    message = "There is no Dittybag database at {where}"
+    where: str
 
 
 class ProjectNotFound(NotFound):
     """The project does not exist."""
 
     code = "PROJECT_NOT_FOUND"
-
-    def __init__(self, project: str) -> None:
-        self.project = project
-        super().__init__(f"Project '{clip(project)}' does not exist")
+    message = "Project '{project:clip}' does not exist"
+    project: str
 
 
 class ProjectGone(NotFound):
-    """The selected project was deleted. Select another project, or undo the deletion."""
+    """The project was deleted while a server used it."""
 
     code = "PROJECT_GONE"
-
-    def __init__(self) -> None:
-        super().__init__((type(self).__doc__ or "").strip())
+    message = "The selected project was deleted. Select another project, or undo the deletion."
 
 
 class PromptNotFound(NotFound):
     """The prompt does not exist."""
 
     code = "PROMPT_NOT_FOUND"
-
-    def __init__(self, reference: str, project: str) -> None:
-        self.reference = reference
-        self.project = project
-        super().__init__(f"Prompt '{clip(reference)}' does not exist in project '{project}'")
+    message = "Prompt '{reference:clip}' does not exist in project '{project}'"
+    reference: str
+    project: str
 
 
 class LibraryPromptNotFound(NotFound):
     """No library contains the prompt."""
 
     code = "LIBRARY_PROMPT_NOT_FOUND"
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"Prompt not found: {clip(name)}")
+    message = "Prompt not found: {name:clip}"
+    name: str
 
 
 class LibraryNotFound(NotFound):
     """The library does not exist."""
 
     code = "LIBRARY_NOT_FOUND"
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"Library '{clip(name)}' does not exist")
+    message = "Library '{name:clip}' does not exist"
+    name: str
 
 
 class SourceNotFound(NotFound):
@@ -206,92 +236,78 @@ class ResourceNotFound(NotFound):
     """The resource does not exist."""
 
     code = "RESOURCE_NOT_FOUND"
-
-    def __init__(self, reference: str, project: str) -> None:
-        self.reference = reference
-        self.project = project
-        super().__init__(f"Resource '{clip(reference)}' does not exist in project '{project}'")
+    message = "Resource '{reference:clip}' does not exist in project '{project}'"
+    reference: str
+    project: str
 
 
 class TaskNotFound(NotFound):
     """The task does not exist."""
 
     code = "TASK_NOT_FOUND"
-
-    def __init__(self, id: int) -> None:
-        self.id = id
-        super().__init__(f"Task {id} not found")
+    message = "Task {id} not found"
+    id: int
 
 
 class ChangeNotFound(NotFound):
     """The change does not exist."""
 
     code = "CHANGE_NOT_FOUND"
-
-    def __init__(self, seq: int) -> None:
-        self.seq = seq
-        super().__init__(f"Change {seq} not found")
+    message = "Change {seq} not found"
+    seq: int
 
 
 class ChangePurged(NotFound):
     """The content of a change was purged."""
 
     code = "PURGED"
-
-    def __init__(self, seq: int, by: str, at: int) -> None:
-        self.seq = seq
-        self.by = by
-        self.at = at
-        super().__init__(
-            f"The content of change {seq} was purged by {clip(by)} at {iso(at)}; it cannot be brought back"
-        )
+    message = "The content of change {seq} was purged by {by:clip} at {at:iso}; it cannot be brought back"
+    seq: int
+    by: str
+    at: int
 
 
 class NothingToPurge(NotFound):
     """Neither an entity nor the change log has what a reference names."""
 
     code = "NOTHING_TO_PURGE"
-
-    def __init__(self, reference: str) -> None:
-        self.reference = reference
-        super().__init__(f"Nothing to purge: no current or deleted item matches '{clip(reference)}'")
+    message = "Nothing to purge: no current or deleted item matches '{reference:clip}'"
+    reference: str
 
 
 class UserNotFound(NotFound):
     """The user does not exist."""
 
     code = "USER_NOT_FOUND"
-
-    def __init__(self, user: str) -> None:
-        self.user = user
-        super().__init__(f"User '{clip(user)}' does not exist")
+    message = "User '{user:clip}' does not exist"
+    user: str
 
 
 class TokenNotFound(NotFound):
     """The token does not exist."""
 
     code = "TOKEN_NOT_FOUND"
-
-    def __init__(self, id: int) -> None:
-        self.id = id
-        super().__init__(f"Token {id} does not exist")
+    message = "Token {id} does not exist"
+    id: int
 
 
 class MemberNotFound(NotFound):
     """The user is not a member of the project."""
 
     code = "MEMBER_NOT_FOUND"
-
-    def __init__(self, user: str, project: str) -> None:
-        self.user = user
-        self.project = project
-        super().__init__(f"User '{clip(user)}' is not a member of project '{project}'")
+    message = "User '{user:clip}' is not a member of project '{project}'"
+    user: str
+    project: str
 
 
 class Conflict(DittybagError):
     """The request conflicts with the current state."""
 
     code = "CONFLICT"
+
+    if TYPE_CHECKING:
+
+        def __init__(self, problem: str = "") -> None: ...
 
 
 class NameTaken(Conflict):
@@ -311,22 +327,18 @@ class TitleTaken(Conflict):
     """The title is in use."""
 
     code = "TITLE_TAKEN"
-
-    def __init__(self, title: str, project: str) -> None:
-        self.title = title
-        self.project = project
-        super().__init__(f"A prompt with the title '{title}' already exists in project '{project}'")
+    message = "A prompt with the title '{title}' already exists in project '{project}'"
+    title: str
+    project: str
 
 
 class UriTaken(Conflict):
     """The URI is in use."""
 
     code = "URI_TAKEN"
-
-    def __init__(self, uri: str, project: str) -> None:
-        self.uri = uri
-        self.project = project
-        super().__init__(f"A resource with the URI '{uri}' already exists in project '{project}'")
+    message = "A resource with the URI '{uri}' already exists in project '{project}'"
+    uri: str
+    project: str
 
 
 class SeveralConflicts(Conflict):
@@ -341,34 +353,28 @@ class Outdated(Conflict):
     """Someone else changed the entity in the meantime."""
 
     code = "OUTDATED"
-
-    def __init__(self, kind: str, name: str) -> None:
-        self.kind = kind
-        self.name = name
-        super().__init__(f"{kind.capitalize()} '{name}' was changed by someone else; read it again")
+    message = "{kind:capitalize} '{name}' was changed by someone else; read it again"
+    kind: str
+    name: str
 
 
 class ChangedMeanwhile(Conflict):
     """An entity to undo was changed again."""
 
     code = "CHANGED_MEANWHILE"
-
-    def __init__(self) -> None:
-        super().__init__("Some of it was changed again in the meantime; review it and try again")
+    message = "Some of it was changed again in the meantime; review it and try again"
 
 
 class TooManyChanges(Conflict):
     """There are more changes to undo than can be undone together."""
 
     code = "TOO_MANY_CHANGES"
-
-    def __init__(self, count: int, maximum: int) -> None:
-        self.count = count
-        self.maximum = maximum
-        super().__init__(
-            f"{count:,} changes would be undone, but at most {maximum:,} can be undone together;"
-            " select those since a later time, of one actor or of one project, or restore a backup"
-        )
+    message = (
+        "{count:,} changes would be undone, but at most {maximum:,} can be undone together;"
+        " select those since a later time, of one actor or of one project, or restore a backup"
+    )
+    count: int
+    maximum: int
 
 
 class AmbiguousReference(Conflict):
@@ -386,23 +392,19 @@ class CurrentVersion(Conflict):
     """The version to purge is the current one."""
 
     code = "CURRENT_VERSION"
-
-    def __init__(self, seq: int) -> None:
-        self.seq = seq
-        super().__init__(
-            f"Change {seq} stored the current version of its item; update or delete the item first,"
-            " or purge the whole item"
-        )
+    message = (
+        "Change {seq} stored the current version of its item; update or delete the item first,"
+        " or purge the whole item"
+    )
+    seq: int
 
 
 class KeyReused(Conflict):
     """An idempotency key was already used for another request."""
 
     code = "KEY_REUSED"
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-        super().__init__(f"The idempotency key '{key}' was already used for another request; use a new key")
+    message = "The idempotency key '{key}' was already used for another request; use a new key"
+    key: str
 
 
 class AlreadyDone(Conflict):
@@ -427,10 +429,8 @@ class LibraryExists(Conflict):
     """The name of a library is in use."""
 
     code = "LIBRARY_EXISTS"
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"Library '{name}' already exists")
+    message = "Library '{name}' already exists"
+    name: str
 
 
 class LibraryEdited(Conflict):
@@ -454,42 +454,32 @@ class LibrariesBusy(Conflict):
     """Another process holds the lock of the libraries."""
 
     code = "LIBRARIES_BUSY"
-
-    def __init__(self) -> None:
-        super().__init__("Another process is changing the libraries; try again in a moment")
+    message = "Another process is changing the libraries; try again in a moment"
 
 
 class UserDisabled(Conflict):
     """The user is disabled."""
 
     code = "USER_DISABLED"
-
-    def __init__(self, user: str) -> None:
-        self.user = user
-        super().__init__(f"User '{user}' is disabled")
+    message = "User '{user}' is disabled"
+    user: str
 
 
 class LastMember(Conflict):
     """Without its last member, the project would be visible to everyone."""
 
     code = "LAST_MEMBER"
-
-    def __init__(self, user: str, project: str) -> None:
-        self.user = user
-        self.project = project
-        super().__init__(
-            f"'{user}' is the last member of project '{project}'; without members, everyone can see it"
-        )
+    message = "'{user}' is the last member of project '{project}'; without members, everyone can see it"
+    user: str
+    project: str
 
 
 class ProjectProtected(Conflict):
     """The default project cannot be renamed or deleted."""
 
     code = "PROJECT_PROTECTED"
-
-    def __init__(self, project: str) -> None:
-        self.project = project
-        super().__init__(f"Project '{project}' cannot be renamed or deleted")
+    message = "Project '{project}' cannot be renamed or deleted"
+    project: str
 
 
 class PromptUnusable(DittybagError):
@@ -502,20 +492,16 @@ class ArgumentMissing(PromptUnusable):
     """A required argument has no value."""
 
     code = "ARGUMENT_MISSING"
-
-    def __init__(self, argument: str) -> None:
-        self.argument = argument
-        super().__init__(f"Missing required argument: {argument}")
+    message = "Missing required argument: {argument}"
+    argument: str
 
 
 class ContentFileMissing(PromptUnusable):
     """A library lists a prompt whose file is missing."""
 
     code = "CONTENT_FILE_MISSING"
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-        super().__init__(f"Prompt content file not found: {file}")
+    message = "Prompt content file not found: {file}"
+    file: str
 
 
 class RenderingFailed(PromptUnusable):
@@ -549,34 +535,28 @@ class PurgeUnfinished(DittybagError):
     """A purge removed content from all tables, but perhaps not from the free pages of the database."""
 
     code = "PURGE_UNFINISHED"
-
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        super().__init__(
-            "The content was removed from all tables, but it may still be in free pages of the database"
-            f" until the purge is finished: {problem}"
-        )
+    message = (
+        "The content was removed from all tables, but it may still be in free pages of the database"
+        " until the purge is finished: {problem}"
+    )
+    problem: str
 
 
 class NotAllowed(DittybagError):
     """The caller does not have the permission."""
 
     code = "NOT_ALLOWED"
-
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        super().__init__(problem)
+    message = "{problem}"
+    problem: str
 
 
 class LibraryRefused(DittybagError):
     """The source of a library breaks a rule; nothing was changed."""
 
     code = "LIBRARY_REFUSED"
-
-    def __init__(self, source: str, problem: str) -> None:
-        self.source = source
-        self.problem = problem
-        super().__init__(f"{clip(source)}: {problem}")
+    message = "{source:clip}: {problem}"
+    source: str
+    problem: str
 
 
 class LibraryTooLarge(LibraryRefused):
@@ -589,11 +569,9 @@ class SourceFailed(DittybagError):
     """The source of a library could not be read; nothing was changed."""
 
     code = "SOURCE_FAILED"
-
-    def __init__(self, source: str, problem: str) -> None:
-        self.source = source
-        self.problem = problem
-        super().__init__(f"{clip(source)} could not be read: {problem}")
+    message = "{source:clip} could not be read: {problem}"
+    source: str
+    problem: str
 
 
 class StorageError(DittybagError):
@@ -715,7 +693,5 @@ class CopyRefused(DittybagError):
     """A workspace could not be copied."""
 
     code = "COPY_REFUSED"
-
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        super().__init__(f"The workspace cannot be copied to the target: {problem}")
+    message = "The workspace cannot be copied to the target: {problem}"
+    problem: str

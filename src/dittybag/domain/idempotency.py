@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.domain.errors import Problem, require
+from dittybag.domain.errors import Invalid, Problem
 
 #: How long a key is stored, in microseconds.
 RETENTION: Final = 24 * 3600 * 1_000_000
@@ -39,5 +39,4 @@ def checked_key(key: object) -> str:
     if isinstance(key, str) and _KEY.fullmatch(key):
         return key
     problem = "An idempotency key must be 1-128 visible ASCII characters, without spaces"
-    require([Problem("idempotencyKey", problem)])
-    raise AssertionError("unreachable: require raises")
+    raise Invalid([Problem("idempotencyKey", problem)])

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from dittybag.domain.accounts import AccountEvent, Member, Role, Token, User
-from dittybag.domain.changes import Action, Change, ChangeNotification, Purged
+from dittybag.domain.changes import Action, Change, ChangeNotification, Interface, Purged
 from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.idempotency import StoredResult
 from dittybag.domain.libraries import LibraryPrompt, LibraryReport
@@ -192,8 +192,8 @@ class ChangeRepository(Protocol):
         """Return the actors of the matching changes in alphabetical order, at most `query.limit` of them."""
         ...
 
-    async def count_per_day(self, query: ChangeQuery) -> list[tuple[int, str, int]]:
-        """Count the matching changes by day since 1970 and actor."""
+    async def count_per_day(self, query: ChangeQuery) -> list[tuple[int, str, Interface | None, int]]:
+        """Count the matching changes by day since 1970, actor and interface."""
         ...
 
     async def addresses(self, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
@@ -448,10 +448,13 @@ class Store(Protocol):
         """
         ...
 
-    async def write(self, work: Work[T], *, actor: str, viewer: str | None = None) -> T:
+    async def write(
+        self, work: Work[T], *, actor: str, viewer: str | None = None, interface: Interface | None = None
+    ) -> T:
         """Run `work` in a write transaction, which is durable when this returns.
 
         `work` may run more than once; only its last run takes effect. `viewer`: as for `read`.
+        `actor`, `interface`: logged with each change.
         """
         ...
 

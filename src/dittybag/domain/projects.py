@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.domain.errors import Problem, require
+from dittybag.domain.errors import checked
 from dittybag.domain.text import line_problem
 
 NAME_LENGTH: Final = 100
@@ -41,5 +41,4 @@ def checked_name(name: str) -> str:
         problem = f"Project name must be 1-{NAME_LENGTH} characters"
     elif name != name.strip():
         problem = "Project name must not start or end with a space"
-    require([Problem("name", problem)] if problem else ())
-    return name
+    return checked("name", name, problem)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from dittybag.domain.changes import Action, Change, Purged
+from dittybag.domain.changes import Action, Change, Interface, Purged
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.projects import Project
@@ -116,6 +116,7 @@ class ChangeRecord(Record, frozen=True, kw_only=True):
     #: Only for a purged change: otherwise, the entity has it.
     project: int | None = None
     after: Any = None
+    interface: Interface | None = None
 
 
 class RawChangeRecord(ChangeRecord, frozen=True, kw_only=True):
@@ -289,6 +290,7 @@ def change_record(change: Change) -> ChangeRecord:
         entity=change.entity,
         project=None if change.purged is None else change.project,
         after=change.after,
+        interface=change.interface,
     )
 
 
@@ -320,6 +322,7 @@ def to_change(record: RawChangeRecord) -> Change:
         project=record.project,
         before=None,
         after=_decode_state(record),
+        interface=record.interface,
     )
 
 

@@ -13,7 +13,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple
 from msgspec import Struct
 
 from dittybag.domain.accounts import Principal
-from dittybag.domain.errors import NotAllowed, Problem, ProjectGone, clip, require
+from dittybag.domain.changes import Interface
+from dittybag.domain.errors import NotAllowed, ProjectGone, checked, clip
 from dittybag.domain.ports import Store, TemplateSyntax, Transaction, Work
 from dittybag.domain.projects import Project
 from dittybag.domain.tasks import DEFAULT_USER
@@ -37,6 +38,8 @@ class Caller(Struct, frozen=True):
     principal: Principal | None = None
     #: The call that the use case executes, if it has an idempotency key: it runs only once.
     call: IdempotentCall | None = None
+    #: How the caller makes changes; `None` if it is not known.
+    interface: Interface | None = None
     #: Called in the step that passes a write to the store, which keeps the order of writes.
     when_queued: Callable[[], None] | None = None
 
@@ -87,11 +90,13 @@ class ScopedStore:
             caller.when_queued()
         call = caller.call
         work: Work[T] = lambda transaction: use_case(transaction, caller, *args)  # noqa: E731
-        if call is None:
-            return await self.unscoped.write(work, actor=caller.actor, viewer=caller.viewer)
-        work = work if call.is_done else run_once(call, work)
-        result = await self.unscoped.write(work, actor=caller.actor, viewer=caller.viewer)
-        call.is_done = True
+        if call is not None and not call.is_done:
+            work = run_once(call, work)
+        result = await self.unscoped.write(
+            work, actor=caller.actor, viewer=caller.viewer, interface=caller.interface
+        )
+        if call is not None:
+            call.is_done = True
         return result
 
 
@@ -196,11 +201,9 @@ async def require_syntax(syntax: TemplateSyntax | None, caller: Caller, source: 
     )
     if error is not None:
         line, problem = error
-        require([Problem("content", f"Content is not a valid template: line {line}: {clip(problem)}")])
+        checked("content", source, f"Content is not a valid template: line {line}: {clip(problem)}")
 
 
 def checked_query(query: str) -> str:
     """Return `query`. Raises `Invalid` if it is not a valid search query."""
-    problem = query_problem(query)
-    require([Problem("query", problem)] if problem else ())
-    return query
+    return checked("query", query, query_problem(query))

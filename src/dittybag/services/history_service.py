@@ -285,7 +285,7 @@ async def undo_changes(
     seqs = [change.seq for change in changes]
     for start in range(0, len(seqs), _UNDONE_AT_ONCE):
         for change in await transaction.changes.by_seqs(seqs[start : start + _UNDONE_AT_ONCE]):
-            await _restore(transaction, change, change.before)
+            await restore_state(transaction, change, change.before)
     return UndoResult(changes[::-1], await _first_after(transaction, newest))
 
 
@@ -306,7 +306,7 @@ async def restore_entity(
         await writable_project(transaction, caller)
     change = await _find_change(transaction, caller, seq, project)
     _require_permission(caller, change)
-    return await _restore(transaction, change, change.after)
+    return await restore_state(transaction, change, change.after)
 
 
 async def _select(
@@ -391,7 +391,9 @@ def _require_permission(caller: Caller, change: Change) -> None:
         raise NotAllowed("Use a token with the admin scope to undo a change to a whole project")
 
 
-async def _restore(transaction: Transaction, change: Change, wanted: Entity | Purged | None) -> Entity | None:
+async def restore_state(
+    transaction: Transaction, change: Change, wanted: Entity | Purged | None
+) -> Entity | None:
     """Restore an entity to `wanted`, including its times. Only the version is new: it always increases.
 
     Raises `ChangePurged` if `wanted`, or the last state of a deleted entity, was purged.

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from dittybag.domain.changes import Interface
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.queries import ChangeQuery
 from dittybag.services.caller import Caller, ScopedStore, readable_project, reading
@@ -99,9 +100,14 @@ class OverviewService:
             self._counts.popitem(last=False)
 
 
-def is_person(actor: str, person: str) -> bool:
-    """Return whether a change was made by a person, in the web UI or in a shell on this machine."""
-    return actor == person or actor.endswith(" via web")
+def is_person(actor: str, interface: Interface | None, person: str) -> bool:
+    """Return whether a change was made by a person, in the web UI or in a shell on this machine.
+
+    Clients choose their own names. So the name decides only in a shell, and for changes without an interface.
+    """
+    if interface is None:
+        return actor == person or actor.endswith(" via web")
+    return interface == "web" or (interface == "cli" and actor == person)
 
 
 async def _count_changes(
@@ -123,8 +129,8 @@ async def _count_changes(
     after = max(newest - _MAX_CHANGES, 1) if known is None else known.last[0]
     changes = {} if known is None else dict(known.changes)
     query = ChangeQuery(project=caller.project, after=after, before=newest + 1, user=caller.viewer)
-    for day, actor, number in await transaction.changes.count_per_day(query):
-        what = day, is_person(actor, person)
+    for day, actor, interface, number in await transaction.changes.count_per_day(query):
+        what = day, is_person(actor, interface, person)
         changes[what] = changes.get(what, 0) + number
     latest = await _change_time(transaction, newest)
     if latest is None:

@@ -98,7 +98,7 @@ class PurgeService:
             items = await self._purge_log(caller, selection, dry_run=False)
         else:
             purge = partial(_purge_entities, caller=caller, selection=selection, dry_run=False)
-            items = await self._store.write(purge, actor=caller.actor)
+            items = await self._store.write(purge, actor=caller.actor, interface=caller.interface)
         await self.finish()
         return items
 

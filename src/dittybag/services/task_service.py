@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged, require_content
-from dittybag.domain.entities import ENTITY_TYPES
+from dittybag.domain.entities import ENTITY_TYPES, Entity
 from dittybag.domain.errors import ChangedMeanwhile, TaskNotFound, require
 from dittybag.domain.ports import Store, Transaction, Write
 from dittybag.domain.queries import TaskQuery
@@ -34,6 +34,7 @@ from dittybag.services.caller import (
     writing,
 )
 from dittybag.services.entity_writes import create, delete_all, next_version, require_version, update
+from dittybag.services.history_service import restore_state
 
 
 class TaskStats(Struct, frozen=True):
@@ -221,7 +222,9 @@ async def latest_task_change(transaction: Transaction, caller: Caller, id: int) 
     return change
 
 
-async def undo_latest_task_change(transaction: Transaction, caller: Caller, id: int, seq: int) -> Task | None:
+async def undo_latest_task_change(
+    transaction: Transaction, caller: Caller, id: int, seq: int
+) -> Entity | None:
     """Undo the latest change of a task. Returns the restored task, or `None` if the change created it.
 
     Raises `ChangedMeanwhile` if `seq` is no longer the latest change.
@@ -231,14 +234,7 @@ async def undo_latest_task_change(transaction: Transaction, caller: Caller, id: 
     if latest.seq != seq:
         raise ChangedMeanwhile
     require_content([latest])
-    wanted, current = latest.before, latest.after
-    assert isinstance(wanted, Task | None)
-    assert isinstance(current, Task | None)
-    if wanted is None:
-        await transaction.write("restore", current, None)
-        return None
-    last = wanted if current is None else current
-    return await transaction.write("restore", current, replace(wanted, version=last.version + 1))
+    return await restore_state(transaction, latest, latest.before)
 
 
 async def task_groups(transaction: Transaction, caller: Caller) -> list[TaskGroup]:

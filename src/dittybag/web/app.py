@@ -170,7 +170,7 @@ class WebApp:
         if project is None:
             raise ProjectNotFound(name)
         if session.principal is None:
-            caller = Caller(project.id, f"{self._context.person} via {_VIA}")
+            caller = Caller(project.id, f"{self._context.person} via {_VIA}", interface="web")
         else:
             principal = session.principal
             if project.id != self._context.project:
@@ -179,7 +179,9 @@ class WebApp:
                 if other_principal is None:
                     raise ProjectNotFound(name)
                 principal = other_principal
-            caller = Caller(project.id, f"{principal.user} via {_VIA}", principal.user, principal)
+            caller = Caller(
+                project.id, f"{principal.user} via {_VIA}", principal.user, principal, interface="web"
+            )
             if project.id != self._context.project and not principal.sees_project:
                 # Do not reveal that the project exists.
                 raise ProjectNotFound(name)

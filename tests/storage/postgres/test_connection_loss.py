@@ -168,7 +168,7 @@ async def test_a_process_that_hangs_in_a_transaction_does_not_block_others_for_l
 
 
 async def current_setting(transaction: Transaction, name: str) -> str:
-    found: str = await transaction._connection.fetchval(  # type: ignore[attr-defined]
+    found: str = await transaction._tables.connection.fetchval(  # type: ignore[attr-defined]
         "SELECT current_setting($1)", name
     )
     return found
@@ -217,7 +217,7 @@ async def test_a_query_that_takes_too_long_is_cancelled(url: str, open_store: Op
     store = await open_store(url)
 
     async def run_slow_query(transaction: Transaction) -> None:
-        connection = transaction._connection  # type: ignore[attr-defined]
+        connection = transaction._tables.connection  # type: ignore[attr-defined]
         await connection.execute("SET LOCAL statement_timeout = 20")
         await connection.fetch("SELECT pg_sleep(10)")
 
@@ -235,7 +235,7 @@ async def test_a_reader_cancelled_during_a_query_does_not_affect_others(
     store = await open_store(url)
 
     async def run_slow_query(transaction: Transaction) -> None:
-        await transaction._connection.fetch("SELECT pg_sleep(60)")  # type: ignore[attr-defined]
+        await transaction._tables.connection.fetch("SELECT pg_sleep(60)")  # type: ignore[attr-defined]
 
     readers = [asyncio.create_task(store.read(run_slow_query)) for _ in range(20)]
     await asyncio.sleep(0.2)
@@ -257,7 +257,7 @@ async def test_a_reader_cancelled_twice_leaves_no_stale_snapshot_in_the_pool(
 
     async def run_slow_query(transaction: Transaction) -> None:
         await transaction.projects.all()
-        await transaction._connection.fetch("SELECT pg_sleep(60)")  # type: ignore[attr-defined]
+        await transaction._tables.connection.fetch("SELECT pg_sleep(60)")  # type: ignore[attr-defined]
 
     for turn in range(5):
         reader = asyncio.create_task(store.read(run_slow_query))
@@ -280,7 +280,7 @@ async def test_a_use_case_that_swallows_a_failed_statement_is_not_acknowledged(
     async def hiding(transaction: Transaction) -> str:
         await transaction.store_content(b"x")
         try:
-            await transaction._connection.execute("SELECT 1 / 0")  # type: ignore[attr-defined]
+            await transaction._tables.connection.execute("SELECT 1 / 0")  # type: ignore[attr-defined]
         except Exception:  # noqa: BLE001
             return "fine"
         raise AssertionError

@@ -40,14 +40,14 @@ async def query_reader(store: PostgresStore, sql: str, *values: Any) -> Any:
     """Query a value on a reader's connection."""
 
     async def work(transaction: Transaction) -> Any:
-        return await transaction._connection.fetchval(sql, *values)  # type: ignore[attr-defined]
+        return await transaction._tables.connection.fetchval(sql, *values)  # type: ignore[attr-defined]
 
     return await store.read(work)
 
 
 async def query_writer(store: PostgresStore, sql: str) -> Any:
     async def work(transaction: Transaction) -> Any:
-        return await transaction._connection.fetchval(sql)  # type: ignore[attr-defined]
+        return await transaction._tables.connection.fetchval(sql)  # type: ignore[attr-defined]
 
     return await store.write(work, actor="x")
 
@@ -136,6 +136,7 @@ async def test_tables_of_another_program_are_refused_and_left_unchanged(
 #: SQL that reverts a migration.
 DOWN_MIGRATIONS = {
     7: "DROP TABLE pending_purges;",
+    8: "ALTER TABLE changes DROP COLUMN interface;",
     6: "",
     5: "ALTER TABLE sessions DROP COLUMN owner;",
     4: """
@@ -216,7 +217,7 @@ async def test_row_level_security_applies_to_rows_from_before_its_migration(
     store = await open_store(url)
 
     async def visible(transaction: Transaction) -> set[str]:
-        rows = await transaction._connection.fetch("SELECT sha256 FROM contents")  # type: ignore[attr-defined]
+        rows = await transaction._tables.connection.fetch("SELECT sha256 FROM contents")  # type: ignore[attr-defined]
         return {row[0] for row in rows}
 
     assert await store.read(visible) == {"a", "b", "c"}

@@ -17,9 +17,10 @@ from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import PromptQuery
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
+from dittybag.storage.sql.sql_transaction import SqlTransaction
 from dittybag.storage.sqlite import connections
+from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
 from dittybag.storage.sqlite.store import SqliteStore
-from dittybag.storage.sqlite.transaction import SqliteTransaction
 from tests.storage.sqlite.scripted_process import ScriptedProcess
 
 PRAGMAS = ("journal_mode", "synchronous", "foreign_keys", "query_only", "trusted_schema", "locking_mode")
@@ -37,10 +38,15 @@ async def caller(workspace: Workspace) -> Caller:
     return Caller((await workspace.projects.find("default")).id, "tester")
 
 
+def connection_of(transaction: Transaction) -> apsw.Connection:
+    assert isinstance(transaction, SqlTransaction)
+    assert isinstance(transaction._tables.driver, SqliteDriver)
+    return transaction._tables.driver.connection
+
+
 async def pragmas(transaction: Transaction) -> dict[str, Any]:
     """Return the settings of the connection that a use case runs on."""
-    assert isinstance(transaction, SqliteTransaction)
-    return {name: transaction._connection.pragma(name) for name in PRAGMAS}
+    return {name: connection_of(transaction).pragma(name) for name in PRAGMAS}
 
 
 async def test_the_writer_syncs_fully_and_checks_foreign_keys(workspace: Workspace) -> None:
@@ -62,9 +68,8 @@ async def test_readers_cannot_write(workspace: Workspace, slow: bool) -> None:
 
 async def test_a_reference_to_a_missing_project_is_refused(workspace: Workspace) -> None:
     async def work(transaction: Transaction) -> None:
-        assert isinstance(transaction, SqliteTransaction)
         with pytest.raises(apsw.ConstraintError, match="FOREIGN KEY"):
-            transaction._connection.execute("UPDATE prompts SET project = 99")
+            connection_of(transaction).execute("UPDATE prompts SET project = 99")
 
     await workspace.prompts.create(
         Caller((await workspace.projects.find("default")).id, "tester"), name="p", content="c"

@@ -62,6 +62,7 @@ async def test_tasks_from_before_accents_were_ignored_are_found(tmp_path: Path) 
                INSERT INTO task_index (rowid, text) SELECT id, folded_title || char(10) || lower(notes)
                    FROM tasks WHERE id = 1;
                DROP TABLE pending_purges;
+               ALTER TABLE changes DROP COLUMN interface;
                DELETE FROM migrations WHERE number >= 6"""
         )
         connection.pragma("user_version", 5)

@@ -14,16 +14,14 @@ from typing import Any, Final, TypeAlias
 from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import StorageError
-from dittybag.storage.postgres.change_table import newest_seq, notifications_since
 from dittybag.storage.postgres.connections import (
     DRIVER_ERRORS,
     ConnectionLost,
     PostgresAddress,
-    PostgresConnection,
     connect,
     notification_channel,
 )
-from dittybag.storage.postgres.rows import all_rows
+from dittybag.storage.postgres.postgres_queries import PostgresTables
 
 #: Notifications are delayed by this, so that several are sent together.
 NOTIFY_DELAY_SECONDS: Final = 0.01
@@ -75,23 +73,23 @@ class ChangeFeed:
         pause = 0.0
         while True:
             try:
-                connection = await connect(self._where, writable=False)
+                tables = PostgresTables(await connect(self._where, writable=False))
                 pause = 0.0
                 try:
-                    await self._listen(connection)
+                    await self._listen(tables)
                 finally:
-                    connection.terminate()
+                    tables.connection.terminate()
             except (ConnectionLost, StorageError, *DRIVER_ERRORS):
                 # Requests fail with the same error and report it.
                 await asyncio.sleep(pause)
                 pause = min(2 * pause + 0.02, _LONGEST_PAUSE)
 
-    async def _listen(self, connection: PostgresConnection) -> None:
-        connection.add_termination_listener(self._wake)
-        await connection.add_listener(self._channel, self._wake)
+    async def _listen(self, tables: PostgresTables) -> None:
+        tables.connection.add_termination_listener(self._wake)
+        await tables.connection.add_listener(self._channel, self._wake)
         while True:
             self._wake_event.clear()
-            while await self._read_changes(connection):
+            while await self._read_changes(tables):
                 pass
             try:
                 async with asyncio.timeout(INTERVAL_SECONDS):
@@ -103,12 +101,12 @@ class ChangeFeed:
     def _wake(self, *_: object) -> None:
         self._wake_event.set()
 
-    async def _read_changes(self, connection: PostgresConnection) -> bool:
+    async def _read_changes(self, tables: PostgresTables) -> bool:
         """Notify listeners of new changes. Returns whether there may be more."""
-        found = await notifications_since(connection, self._seq, MAX_CHANGES_PER_READ)
+        found = await tables.changes.notifications_since(self._seq, MAX_CHANGES_PER_READ)
         if not found:
-            if await newest_seq(connection) < self._seq:
-                await self._reset(connection)
+            if await tables.changes.newest_seq() < self._seq:
+                await self._reset(tables)
             return False
         self._seq = found[-1][0]
         for since, listener in self._listeners:
@@ -116,10 +114,10 @@ class ChangeFeed:
                 listener(notifications)
         return len(found) == MAX_CHANGES_PER_READ
 
-    async def _reset(self, connection: PostgresConnection) -> None:
+    async def _reset(self, tables: PostgresTables) -> None:
         """Start over after a restore: the change log is another one, and everything counts as changed."""
-        self._seq = self._own_seq = await newest_seq(connection)
-        projects = [row[0] for row in await all_rows(connection, "SELECT id FROM projects ORDER BY id")]
+        self._seq = self._own_seq = await tables.changes.newest_seq()
+        projects = [row[0] for row in await tables.driver.rows("SELECT id FROM projects ORDER BY id")]
         kinds: tuple[Kind, ...] = ("prompt", "resource")
         everything = [ChangeNotification(kind, project) for project in projects for kind in kinds]
         self._listeners = [(self._seq, listener) for _, listener in self._listeners]

@@ -15,7 +15,7 @@ from dittybag.storage.postgres.connections import (
     PostgresAddress,
     connect,
 )
-from dittybag.storage.postgres.transaction import ConnectedTables
+from dittybag.storage.postgres.postgres_queries import PostgresTables
 
 #: Per pool: a server has to serve many processes.
 MAX_CONNECTIONS: Final = 8
@@ -28,15 +28,15 @@ class ConnectionPool:
 
     def __init__(self, where: PostgresAddress) -> None:
         self._where = where
-        self._free: list[ConnectedTables] = []
-        self._in_use: set[ConnectedTables] = set()
+        self._free: list[PostgresTables] = []
+        self._in_use: set[PostgresTables] = set()
         self._opening = 0
         self._closing: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
 
     @asynccontextmanager
-    async def acquire(self, viewer: str | None) -> AsyncIterator[ConnectedTables]:
+    async def acquire(self, viewer: str | None) -> AsyncIterator[PostgresTables]:
         """Hold a connection until the end of the block, preferably one with this viewer.
 
         Raises `ConnectionLost` if none can be opened.
@@ -52,7 +52,7 @@ class ConnectionPool:
             raise
         self._release(tables)
 
-    async def _acquire(self, viewer: str | None) -> ConnectedTables:
+    async def _acquire(self, viewer: str | None) -> PostgresTables:
         while True:
             if self._closed:
                 raise StorageClosed(self._where.display_url)
@@ -72,10 +72,10 @@ class ConnectionPool:
                     return index
         return -1
 
-    async def _open(self) -> ConnectedTables:
+    async def _open(self) -> PostgresTables:
         self._opening += 1
         try:
-            return ConnectedTables(await connect(self._where, writable=False))
+            return PostgresTables(await connect(self._where, writable=False))
         finally:
             self._opening -= 1
             self._wake()
@@ -98,7 +98,7 @@ class ConnectionPool:
                 raise StorageBusy(self._where.display_url) from None
             raise
 
-    def _release(self, tables: ConnectedTables, *, in_doubt: bool = False) -> None:
+    def _release(self, tables: PostgresTables, *, in_doubt: bool = False) -> None:
         connection = tables.connection
         if self._closed or connection.is_closed():
             connection.terminate()
@@ -113,7 +113,7 @@ class ConnectionPool:
         self._in_use.discard(tables)
         self._wake()
 
-    async def _discard(self, tables: ConnectedTables) -> None:
+    async def _discard(self, tables: PostgresTables) -> None:
         """Cancel what a connection is doing, and close it."""
         try:
             await tables.connection.close(timeout=CLOSING_SECONDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 from zlib import crc32
@@ -72,6 +72,8 @@ class PostgresConnection(Protocol):
     """The part of an asyncpg connection that is used here."""
 
     async def execute(self, query: str, *values: Any, timeout: float | None = None) -> str: ...  # noqa: ASYNC109  # asyncpg's signature
+
+    async def executemany(self, command: str, args: Iterable[Sequence[Any]]) -> None: ...
 
     async def fetch(self, query: str, *values: Any) -> list[Any]: ...
 

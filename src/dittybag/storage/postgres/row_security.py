@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from dittybag.storage.postgres.connections import PostgresConnection
-from dittybag.storage.postgres.rows import Bindings, all_rows
+from dittybag.storage.sql.sql_driver import Bindings
 
 #: The setting of connections that only ever serve the operator, see `0004_create_idempotency.sql`.
 _PERMANENT_OPERATOR: Final = "*"
@@ -78,5 +78,5 @@ class RowSecurity:
         async with self.as_operator(_PERMANENT_OPERATOR):
             # This statement is planned for the operator, so no other query may have the same text.
             sql = f"SELECT number AS candidate FROM {table} WHERE {condition}"
-            rows = await all_rows(self._connection, sql, *bindings.values)
+            rows = await self._connection.fetch(sql, *bindings.values)
         return "number = ANY($1)", Bindings([row[0] for row in rows])

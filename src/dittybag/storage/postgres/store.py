@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Self, TypeVar
 
-from dittybag.domain.changes import ChangeNotification
+from dittybag.domain.changes import ChangeNotification, Interface
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import DittybagError, StorageClosed, StorageFailed, WorkspaceNotFound
 from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.storage.postgres import trigram_indexes
 from dittybag.storage.postgres.change_feed import ChangeFeed
-from dittybag.storage.postgres.change_table import newest_seq
 from dittybag.storage.postgres.connection_pool import ConnectionPool
 from dittybag.storage.postgres.connections import (
     DRIVER_ERRORS,
@@ -24,10 +23,11 @@ from dittybag.storage.postgres.connections import (
     translate_error,
 )
 from dittybag.storage.postgres.migrations.postgres_migrations import is_current, is_missing, migrate
+from dittybag.storage.postgres.postgres_queries import PostgresTables
 from dittybag.storage.postgres.retry import retry_until_connected
 from dittybag.storage.postgres.scrubbing import scrub
-from dittybag.storage.postgres.transaction import ConnectedTables, PostgresTransaction
 from dittybag.storage.postgres.writer import StoreWriter, WriteJob
+from dittybag.storage.sql.sql_transaction import SqlTransaction
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class PostgresStore:
         return store
 
     async def _prepare(self, *, create: bool) -> None:
-        async def inspect(tables: ConnectedTables) -> tuple[str, bool]:
+        async def inspect(tables: PostgresTables) -> tuple[str, bool]:
             connection = tables.connection
             if not create and await is_missing(connection, self._where):
                 raise WorkspaceNotFound(self.path)
@@ -86,8 +86,8 @@ class PostgresStore:
             )
             return schema, ready
 
-        async def read_seq(tables: ConnectedTables) -> int:
-            return await newest_seq(tables.connection)
+        async def read_seq(tables: PostgresTables) -> int:
+            return await tables.changes.newest_seq()
 
         schema, ready = await self._on_connection(inspect)
         if not ready:
@@ -97,7 +97,7 @@ class PostgresStore:
         self._writer = StoreWriter(self._where, schema, self._clock, self._feed.record_own_change)
 
     async def check(self) -> None:
-        async def read_tables(tables: ConnectedTables) -> None:
+        async def read_tables(tables: PostgresTables) -> None:
             if not await is_current(tables.connection, self._where):
                 raise StorageFailed(self.path, "the tables no longer exist")
             await tables.projects.all()
@@ -106,7 +106,7 @@ class PostgresStore:
         await retry_until_connected(lambda: self._on_connection(read_tables), self.path)
 
     async def warnings(self) -> list[str]:
-        async def find_role(tables: ConnectedTables) -> str | None:
+        async def find_role(tables: PostgresTables) -> str | None:
             name: str | None = await tables.connection.fetchval(
                 "SELECT rolname FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls)"
             )
@@ -130,10 +130,10 @@ class PostgresStore:
     ) -> T:
         self._require_open()
 
-        async def run_once(tables: ConnectedTables) -> T:
-            return await work(PostgresTransaction(tables, self._clock()))
+        async def run_once(tables: PostgresTables) -> T:
+            return await work(SqlTransaction(tables, self._clock()))
 
-        async def run_in_snapshot(tables: ConnectedTables) -> T:
+        async def run_in_snapshot(tables: PostgresTables) -> T:
             connection = tables.connection
             await connection.execute("BEGIN")
             try:
@@ -148,7 +148,7 @@ class PostgresStore:
         run = run_once if single else run_in_snapshot
         return await retry_until_connected(lambda: self._on_connection(run, viewer), self.path)
 
-    async def _on_connection(self, work: Callable[[ConnectedTables], Any], viewer: str | None = None) -> Any:
+    async def _on_connection(self, work: Callable[[PostgresTables], Any], viewer: str | None = None) -> Any:
         """Run `work` on a pooled connection. Driver errors become storage errors."""
         pool = self._pool if viewer is None else self._users_pool
         # The driver needs a task. A handler starts without one, and continues in one after it has suspended.
@@ -162,10 +162,19 @@ class PostgresStore:
 
     # Writing
 
-    async def write(self, work: Work[T], *, actor: str, viewer: str | None = None) -> T:
+    async def write(
+        self, work: Work[T], *, actor: str, viewer: str | None = None, interface: Interface | None = None
+    ) -> T:
         self._require_open()
         loop = asyncio.get_running_loop()
-        job = WriteJob(work=work, actor=actor, viewer=viewer, future=loop.create_future(), since=loop.time())
+        job = WriteJob(
+            work=work,
+            actor=actor,
+            viewer=viewer,
+            interface=interface,
+            future=loop.create_future(),
+            since=loop.time(),
+        )
         self._writer.submit(job)
         try:
             result: T = await job.future

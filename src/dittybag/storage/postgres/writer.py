@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from msgspec import Struct
 
+from dittybag.domain.changes import Interface
 from dittybag.domain.errors import StorageClosed, StorageError, StorageUnreachable, StorageUnsure
 from dittybag.domain.ports import Work
 from dittybag.storage.postgres.connections import (
@@ -27,9 +28,11 @@ from dittybag.storage.postgres.connections import (
     notification_channel,
     translate_error,
 )
+from dittybag.storage.postgres.log_end import ViewedLogEnd
 from dittybag.storage.postgres.migrations.postgres_migrations import require_current
+from dittybag.storage.postgres.postgres_queries import PostgresTables
 from dittybag.storage.postgres.retry import Backoff
-from dittybag.storage.postgres.transaction import ConnectedTables, LogEnd, PostgresTransaction
+from dittybag.storage.sql.sql_transaction import SqlTransaction
 
 #: At most this many jobs share a commit, because the lock is held until then.
 MAX_BATCH: Final = 64
@@ -56,6 +59,7 @@ class WriteJob(Struct, eq=False):
     work: Work[Any]
     actor: str
     viewer: str | None
+    interface: Interface | None
     future: asyncio.Future[Any]
     #: The time of submission, on the clock of the event loop.
     since: float
@@ -91,7 +95,7 @@ class StoreWriter:
         self._queue: deque[WriteJob] = deque()
         self._running: list[WriteJob] = []
         self._task: asyncio.Task[None] | None = None
-        self._tables: ConnectedTables | None = None
+        self._tables: PostgresTables | None = None
 
     def submit(self, job: WriteJob) -> None:
         self._queue.append(job)
@@ -160,9 +164,9 @@ class StoreWriter:
         Raises `ConnectionLost` if it was certainly not committed.
         """
         if self._tables is None or self._tables.connection.is_closed():
-            self._tables = ConnectedTables(await connect(self._where, writable=True))
+            self._tables = PostgresTables(await connect(self._where, writable=True))
         tables, connection = self._tables, self._tables.connection
-        end = LogEnd(tables)
+        end = ViewedLogEnd(tables)
         # The operator is the viewer at the beginning of every transaction.
         tables.row_security.assume_for_transaction(None)
         try:
@@ -170,11 +174,13 @@ class StoreWriter:
             wrote = False
             for job in jobs:
                 await end.set_viewer(job.viewer)
-                transaction = PostgresTransaction(tables, self._clock(), job.actor, end)
-                if not await self._run_job(job, transaction):
+                tables.driver.wrote = False
+                if not await self._run_job(
+                    job, SqlTransaction(tables, self._clock(), job.actor, job.interface, end)
+                ):
                     await connection.execute("ROLLBACK")
                     return False
-                wrote = wrote or transaction.wrote
+                wrote = wrote or tables.driver.wrote
             if not wrote:
                 await connection.execute("ROLLBACK")
                 return True
@@ -187,12 +193,12 @@ class StoreWriter:
             self._committed(seq)
         return True
 
-    async def _run_job(self, job: WriteJob, transaction: PostgresTransaction) -> bool:
+    async def _run_job(self, job: WriteJob, transaction: SqlTransaction) -> bool:
         """Run one job. Returns whether the transaction may be committed."""
         if job.abandoned:
             # The caller was cancelled while this process waited for the lock.
             return True
-        connection = self._connection
+        connection = self._connected.connection
         try:
             job.result = await job.work(transaction)
         except Exception as error:
@@ -200,13 +206,13 @@ class StoreWriter:
             if isinstance(job.error, ConnectionLost):
                 raise job.error from error
             # After a failed statement, PostgreSQL rejects all others in this transaction.
-            return not transaction.wrote and not isinstance(error, DRIVER_ERRORS)
+            return not self._connected.driver.wrote and not isinstance(error, DRIVER_ERRORS)
         return True
 
     @property
-    def _connection(self) -> PostgresConnection:
+    def _connected(self) -> PostgresTables:
         assert self._tables is not None
-        return self._tables.connection
+        return self._tables
 
     async def _record_commit(self, connection: PostgresConnection, seq: int) -> None:
         """Record this commit in the transaction, so that it can be found later."""
@@ -249,13 +255,13 @@ class StoreWriter:
             await backoff.wait()
 
     async def _find_commit_record(self) -> bool:
-        self._tables = ConnectedTables(await connect(self._where, writable=True))
+        self._tables = PostgresTables(await connect(self._where, writable=True))
         # When we get the lock, the old transaction has ended, committed or not.
-        await self._connection.execute(self._begin)
-        found: int | None = await self._connection.fetchval(
+        await self._connected.connection.execute(self._begin)
+        found: int | None = await self._connected.connection.fetchval(
             "SELECT last FROM writers WHERE id = $1", self._id
         )
-        await self._connection.execute("ROLLBACK")
+        await self._connected.connection.execute("ROLLBACK")
         return found == self._commit_number
 
     def _drop_connection(self) -> None:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import apsw
-
 from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.entities import Kind
-from dittybag.storage.sqlite.change_table import newest_seq, notifications_since
-from dittybag.storage.sqlite.rows import Row, first_row
+from dittybag.storage.sql.sql_driver import Row
+from dittybag.storage.sqlite.sqlite_driver import run_synchronously
+from dittybag.storage.sqlite.sqlite_queries import SqliteTables
 
 #: How often to poll for commits of other processes.
 INTERVAL_SECONDS: Final = 0.25
@@ -25,19 +24,23 @@ MAX_CHANGES_PER_READ: Final = 1000
 class ChangeFeed:
     """Follows the change log on a connection of the event loop's thread."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, tables: SqliteTables) -> None:
         #: Whether there are listeners.
         self.listening = False
-        self._connection = connection
+        self._connection = tables.connection
+        self._changes = tables.changes
         self._commits = self._data_version()
         self._schema = self._read_schema_version()
         self._restores = 0
-        self._seq = self._floor = newest_seq(connection)
+        self._seq = self._floor = self._newest_seq()
         self._last_change = self._read_last_change()
         #: Whether there is more to read.
         self.behind = False
         self._stamps: dict[tuple[Kind, int | None], int] = {}
         self._pending: list[ChangeNotification] = []
+
+    def _newest_seq(self) -> int:
+        return run_synchronously(self._changes.newest_seq())
 
     def _data_version(self) -> int:
         return int(self._connection.execute("PRAGMA data_version").get)
@@ -47,9 +50,8 @@ class ChangeFeed:
 
     def _read_last_change(self) -> Row | None:
         """Return what tells the last change that was read from one with the same `seq` in another log."""
-        return first_row(
-            self._connection, "SELECT at, actor, entity FROM changes WHERE seq = ?", (self._seq,)
-        )
+        sql = "SELECT at, actor, entity FROM changes WHERE seq = ?"
+        return self._connection.execute(sql, (self._seq,)).fetchone()
 
     def check(self) -> None:
         """Read new changes."""
@@ -61,7 +63,7 @@ class ChangeFeed:
             self._schema = cookie
             if self._read_last_change() != self._last_change:
                 self._reset()
-        found = notifications_since(self._connection, self._seq, MAX_CHANGES_PER_READ)
+        found = run_synchronously(self._changes.notifications_since(self._seq, MAX_CHANGES_PER_READ))
         for seq, item in found:
             self._stamps[item.kind, item.project] = self._seq = seq
         if found:
@@ -71,7 +73,7 @@ class ChangeFeed:
         self.behind = len(found) == MAX_CHANGES_PER_READ
         if self.behind:
             # Until the rest has been read, every stamp counts as changed.
-            self._floor = newest_seq(self._connection)
+            self._floor = self._newest_seq()
 
     def _reset(self) -> None:
         """Start over after a restore: the change log is another one, and everything counts as changed.
@@ -79,7 +81,7 @@ class ChangeFeed:
         A migration and VACUUM change the version of the schema too, but leave the log as it is.
         """
         self._restores += 1
-        self._seq = self._floor = newest_seq(self._connection)
+        self._seq = self._floor = self._newest_seq()
         self._last_change = self._read_last_change()
         self._stamps.clear()
         self.behind = False

@@ -11,7 +11,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 
@@ -20,8 +19,9 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
-from dittybag.storage.row_mapping import PURGED_JSON
-from dittybag.storage.sqlite import project_table, prompt_table, resource_table, task_table
+from dittybag.domain.resources import Resource
+from dittybag.storage.sql.content_table import ContentTable
+from dittybag.storage.sql.row_mapping import PURGED_JSON
 from dittybag.storage.sqlite.connections import (
     OpenFiles,
     connect,
@@ -29,7 +29,8 @@ from dittybag.storage.sqlite.connections import (
     translate_errors,
 )
 from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations
-from dittybag.storage.sqlite.rows import Row, all_rows, first_row, value
+from dittybag.storage.sqlite.sqlite_driver import SqliteDriver, run_synchronously
+from dittybag.storage.sqlite.text_search import INDEXES, folded_texts, index_text
 
 #: Called with the current step.
 ReportProgress: TypeAlias = Callable[[str], Any]
@@ -45,15 +46,6 @@ _PROGRESS_STEPS: Final = 200_000
 #: Adds 1 to a document count in the same integer as a sum of row numbers.
 _DOCUMENT_UNIT: Final = 1 << 80
 
-_TABLE_MODULES: Final[dict[Kind, ModuleType]] = {
-    "project": project_table,
-    "prompt": prompt_table,
-    "resource": resource_table,
-    "task": task_table,
-}
-_INDEXED: Final[dict[Kind, ModuleType]] = {
-    kind: _TABLE_MODULES[kind] for kind in ("prompt", "resource", "task")
-}
 _INDEX_TABLE: Final = re.compile(r"table (?:main\.|\")(?:prompt|resource|task)_index\b")
 
 #: The first release of each branch with the fix for https://sqlite.org/wal.html#walresetbug.
@@ -153,12 +145,12 @@ def schema_version(connection: apsw.Connection) -> int:
 
 def newest_seq(connection: apsw.Connection) -> int:
     """Return the `seq` of the last change; 0 if there is none."""
-    return int(value(connection, "SELECT coalesce(max(seq), 0) FROM changes"))
+    return int(connection.execute("SELECT coalesce(max(seq), 0) FROM changes").get)
 
 
 def has_pending_purge(connection: apsw.Connection) -> bool:
     """Whether a purge was interrupted before the file was scrubbed."""
-    return bool(value(connection, "SELECT EXISTS (SELECT 1 FROM pending_purges)"))
+    return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM pending_purges)").get)
 
 
 def journal_mode(connection: apsw.Connection) -> str:
@@ -206,9 +198,8 @@ def _structure(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
             raise
         # Only the search index is damaged so far. It can be rebuilt if the tables are intact.
         yield IntegrityProblem("index", str(error))
-        for (table,) in all_rows(
-            connection, "SELECT name FROM sqlite_schema WHERE rootpage AND type = 'table'"
-        ):
+        tables = connection.execute("SELECT name FROM sqlite_schema WHERE rootpage AND type = 'table'")
+        for (table,) in tables.fetchall():
             yield from _integrity_check(connection, f"'{table}'")
 
 
@@ -298,16 +289,14 @@ def _contents(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
 
 def orphans(connection: apsw.Connection) -> tuple[int, int]:
     """Return the number and total size of contents that neither a resource nor the change log uses."""
-    row = first_row(
-        connection,
+    number, size = connection.execute(
         """SELECT count(*), coalesce(sum(octet_length(bytes)), 0) FROM contents
            WHERE sha256 NOT IN (SELECT sha256 FROM resources)
              AND sha256 NOT IN (
                  SELECT coalesce(before ->> 'sha256', '') FROM changes WHERE kind = 'resource'
                  UNION SELECT coalesce(after ->> 'sha256', '') FROM changes WHERE kind = 'resource')""",
-    )
-    assert row is not None
-    return row[0], row[1]
+    ).get
+    return number, size
 
 
 def _log(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
@@ -328,15 +317,15 @@ def _log(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
         yield IntegrityProblem(
             "log", f"The changes {_summarise(inconsistent)} do not match the previous state of their entities"
         )
-    for kind, module in _TABLE_MODULES.items():
+    for kind, described in ENTITY_TYPES.items():
         differing = [
             entity.id
-            for entity, _ in _entities(connection, kind, module)
+            for entity, _ in _entities(connection, kind)
             if state.pop((kind, str(entity.id)), 0) not in (None, hash(msgspec.json.encode(entity)))
         ]
         if differing:
             yield IntegrityProblem(
-                "log", f"The {module.TABLE.name} {_summarise(differing)} differ from the change log"
+                "log", f"The {described.table} {_summarise(differing)} differ from the change log"
             )
     if missing := [f"{kind} {entity}" for (kind, entity), digest in state.items() if digest is not None]:
         yield IntegrityProblem(
@@ -356,11 +345,9 @@ def _digest(kind: Kind, text: str | None) -> int | None:
     return hash(msgspec.json.encode(msgspec.json.decode(text, type=ENTITY_TYPES[kind].struct)))
 
 
-def _entities(
-    connection: apsw.Connection, kind: Kind, module: ModuleType
-) -> Iterator[tuple[Entity, dict[str, Any]]]:
+def _entities(connection: apsw.Connection, kind: Kind) -> Iterator[tuple[Entity, dict[str, Any]]]:
     """Yield the entities of a table, each with its row."""
-    cursor = connection.execute(f"SELECT * FROM {module.TABLE.name}")
+    cursor = connection.execute(f"SELECT * FROM {ENTITY_TYPES[kind].table}")
     names: list[str] = []
     for values in cursor:
         names = names or [name for name, _ in cursor.get_description()]
@@ -373,39 +360,35 @@ def _entities(
 
 def _indexes(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     """Check that the search indexes, the folded texts and the tag index match the texts."""
-    for kind, module in _INDEXED.items():
+    for kind, index in INDEXES.items():
+        table, key = ENTITY_TYPES[kind].table, ENTITY_TYPES[kind].key
         expected: defaultdict[str, int] = defaultdict(int)
         numbers = set()
         unfolded = []
-        for entity, row in _entities(connection, kind, module):
-            number = row[module.TABLE.key]
-            numbers.add(number)
-            for trigram in _trigrams(module.index_text(connection, entity)):
-                expected[trigram] += _DOCUMENT_UNIT + number
-            if any(row[name] != folded for name, folded in _folded(connection, module, entity).items()):
-                unfolded.append(number)
+        for entity, row in _entities(connection, kind):
+            numbers.add(row[key])
+            text = _content(connection, entity)
+            for trigram in _trigrams(index_text(kind, entity, text)):
+                expected[trigram] += _DOCUMENT_UNIT + row[key]
+            if _outdated_texts(kind, entity, text, row):
+                unfolded.append(row[key])
         differing = {
-            trigram for trigram, _ in expected.items() ^ _indexed_trigrams(connection, module.INDEX).items()
+            trigram for trigram, _ in expected.items() ^ _indexed_trigrams(connection, index).items()
         }
         if differing:
             places = f"{len(differing)} places" if len(differing) > 1 else "one place"
+            yield IntegrityProblem("index", f"The search index of {table} differs from the texts in {places}")
+        listed = {row[0] for row in connection.execute(f"SELECT id FROM {index}_docsize")}
+        if wrong := sorted(listed ^ numbers):
             yield IntegrityProblem(
-                "index", f"The search index of {module.TABLE.name} differs from the texts in {places}"
-            )
-        if (
-            wrong := {row[0] for row in connection.execute(f"SELECT id FROM {module.INDEX}_docsize")}
-            ^ numbers
-        ):
-            yield IntegrityProblem(
-                "index",
-                f"The search index of {module.TABLE.name} lists the wrong rows: {_summarise(sorted(wrong))}",
+                "index", f"The search index of {table} lists the wrong rows: {_summarise(wrong)}"
             )
         if unfolded:
             yield IntegrityProblem(
-                "index",
-                f"The folded texts of the {module.TABLE.name} {_summarise(unfolded)} are outdated",
+                "index", f"The folded texts of the {table} {_summarise(unfolded)} are outdated"
             )
-    if all_rows(connection, _TAGS_CARRIED) != all_rows(connection, _TAGS_LISTED):
+    carried, listed_tags = (connection.execute(sql).fetchall() for sql in (_TAGS_CARRIED, _TAGS_LISTED))
+    if carried != listed_tags:
         yield IntegrityProblem("index", "The tag index does not match the prompts")
 
 
@@ -432,9 +415,19 @@ def _trigrams(text: str) -> set[str]:
     return set(map("".join, zip(text, text[1:], text[2:], strict=False)))
 
 
-def _folded(connection: apsw.Connection, module: ModuleType, entity: Entity) -> dict[str, Any]:
-    values: dict[str, Any] = module.row_values(connection, entity)
-    return {name: folded for name, folded in values.items() if name.startswith("folded_")}
+def _content(connection: apsw.Connection, entity: Entity) -> str | None:
+    """Return the content of a resource, unless it is binary; `None` for other entities."""
+    if not isinstance(entity, Resource) or not entity.is_text:
+        return None
+    return run_synchronously(ContentTable(SqliteDriver(connection)).read(entity.sha256)).decode()
+
+
+def _outdated_texts(
+    kind: Kind, entity: Entity, content: str | None, row: dict[str, Any]
+) -> dict[str, str | None]:
+    """Return the folded texts that differ from their columns."""
+    folded = folded_texts(kind, entity, content)
+    return {name: text for name, text in folded.items() if row[name] != text}
 
 
 _CHECKS: Final[
@@ -456,23 +449,17 @@ def _summarise(items: Iterable[Any]) -> str:
 
 def largest(connection: apsw.Connection, most: int) -> tuple[list[LargeEntity], list[LargeEntity]]:
     """Return the largest prompts and the largest resources."""
-    prompts_found = all_rows(
-        connection,
-        """SELECT projects.name, prompts.name, octet_length(content) FROM prompts
-           JOIN projects ON projects.id = prompts.project ORDER BY 3 DESC, number LIMIT ?""",
-        (most,),
-    )
-    resources_found = all_rows(
-        connection,
-        """SELECT projects.name, resources.name, size FROM resources
-           JOIN projects ON projects.id = resources.project ORDER BY 3 DESC, number LIMIT ?""",
-        (most,),
-    )
-    return [_large_entity(row) for row in prompts_found], [_large_entity(row) for row in resources_found]
 
+    def find(table: str, size: str) -> list[LargeEntity]:
+        rows = connection.execute(
+            f"""SELECT projects.name, {table}.name, {size} AS bytes FROM {table}
+                JOIN projects ON projects.id = {table}.project ORDER BY bytes DESC, number LIMIT ?""",
+            (most,),
+        )
+        found: list[Any] = rows.fetchall()
+        return [LargeEntity(*row) for row in found]
 
-def _large_entity(row: Row) -> LargeEntity:
-    return LargeEntity(row[0], row[1], row[2])
+    return find("prompts", "octet_length(content)"), find("resources", "size")
 
 
 def rebuild_index(path: str) -> None:
@@ -482,8 +469,8 @@ def rebuild_index(path: str) -> None:
         with translate_errors(path):
             connection.execute("BEGIN IMMEDIATE")
             files = OpenFiles(path)
-            for kind, module in _INDEXED.items():
-                _rebuild(connection, kind, module)
+            for kind in INDEXES:
+                _rebuild(connection, kind)
             connection.execute("DELETE FROM prompt_tags")
             connection.execute(f"INSERT INTO prompt_tags {_TAGS_CARRIED}")
             files.require_in_place()
@@ -493,20 +480,16 @@ def rebuild_index(path: str) -> None:
         connection.close()
 
 
-def _rebuild(connection: apsw.Connection, kind: Kind, module: ModuleType) -> None:
+def _rebuild(connection: apsw.Connection, kind: Kind) -> None:
+    table, key, index = ENTITY_TYPES[kind].table, ENTITY_TYPES[kind].key, INDEXES[kind]
     corrections = []
-    for entity, row in _entities(connection, kind, module):
-        number = row[module.TABLE.key]
-        folded = _folded(connection, module, entity)
-        if any(row[name] != text for name, text in folded.items()):
-            corrections.append((folded, number))
-    for folded, number in corrections:
-        assignments = ", ".join(f"{name} = ?" for name in folded)
-        sql = f"UPDATE {module.TABLE.name} SET {assignments} WHERE {module.TABLE.key} = ?"
-        connection.execute(sql, (*folded.values(), number))
-    connection.execute(f"INSERT INTO {module.INDEX} ({module.INDEX}) VALUES ('delete-all')")
-    for entity, row in _entities(connection, kind, module):
-        connection.execute(
-            f"INSERT INTO {module.INDEX} (rowid, text) VALUES (?, ?)",
-            (row[module.TABLE.key], module.index_text(connection, entity)),
-        )
+    for entity, row in _entities(connection, kind):
+        if outdated := _outdated_texts(kind, entity, _content(connection, entity), row):
+            corrections.append((row[key], outdated))
+    for number, texts in corrections:
+        assignments = ", ".join(f"{name} = ?" for name in texts)
+        connection.execute(f"UPDATE {table} SET {assignments} WHERE {key} = ?", (*texts.values(), number))
+    connection.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")
+    for entity, row in _entities(connection, kind):
+        text = index_text(kind, entity, _content(connection, entity))
+        connection.execute(f"INSERT INTO {index} (rowid, text) VALUES (?, ?)", (row[key], text))

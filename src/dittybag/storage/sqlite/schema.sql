@@ -19,7 +19,7 @@ CREATE TABLE changes (
     entity  TEXT    NOT NULL,
     project INTEGER,
     before  TEXT,
-    after   TEXT,
+    after   TEXT, interface TEXT CHECK (interface IN ('web', 'cli', 'mcp')),
     CHECK (before IS NOT NULL OR after IS NOT NULL)
 ) STRICT;
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dittybag.domain.errors import StorageBusy
-from dittybag.storage.sqlite import prompt_table, resource_table, task_table
 from dittybag.storage.sqlite.connections import OpenFiles, connect, translate_errors
-
-_INDEXES: Final = (prompt_table.INDEX, resource_table.INDEX, task_table.INDEX)
+from dittybag.storage.sqlite.text_search import INDEXES
 
 
 def scrub(path: str) -> None:
@@ -21,7 +17,7 @@ def scrub(path: str) -> None:
         with translate_errors(path):
             # The copy that VACUUM makes can be too large for memory.
             connection.execute("PRAGMA temp_store = FILE")
-            for index in _INDEXES:
+            for index in INDEXES.values():
                 # A deleted row stays in the segments of a full-text index until they are merged.
                 connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
             files = OpenFiles(path)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import apsw
 
-from dittybag.domain.changes import ChangeNotification
+from dittybag.domain.changes import ChangeNotification, Interface
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import StorageClosed, StorageFailed, StorageReadOnly
 from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
+from dittybag.storage.sql.sql_transaction import SqlTransaction
 from dittybag.storage.sqlite.change_feed import INTERVAL_SECONDS, ChangeFeed
 from dittybag.storage.sqlite.connections import (
     OpenFiles,
@@ -28,8 +29,9 @@ from dittybag.storage.sqlite.connections import (
     translate_errors,
 )
 from dittybag.storage.sqlite.migrations.sqlite_migrations import is_current, migrate, require_current
-from dittybag.storage.sqlite.transaction import ConnectedTables, SqliteTransaction
-from dittybag.storage.sqlite.writer import StoreWriter, WriteJob, run_synchronously
+from dittybag.storage.sqlite.sqlite_driver import run_synchronously
+from dittybag.storage.sqlite.sqlite_queries import SqliteTables
+from dittybag.storage.sqlite.writer import StoreWriter, WriteJob
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -71,18 +73,18 @@ class SqliteStore:
         self.writable = not read_only or is_writable(path)
         self._clock = clock
         reader = self._open()
-        self._tables = ConnectedTables(reader)
-        self._single = SqliteTransaction(self._tables, 0)
+        self._tables = SqliteTables(reader)
+        self._single = SqlTransaction(self._tables, 0)
         self._files = OpenFiles(path)
         with translate_errors(path):
-            self._feed = ChangeFeed(reader)
+            self._feed = ChangeFeed(self._tables)
         self._writer = StoreWriter(path, self._files, clock, self._deliver)
         self._loop: AbstractEventLoop | None = None
         self._waiting: dict[WriteJob, Future[Any]] = {}
         self._listeners: list[Callable[[Sequence[ChangeNotification]], Any]] = []
         self._notify_scheduled = False
         self._pool: ThreadPoolExecutor | None = None
-        self._pool_tables: list[ConnectedTables] = []
+        self._pool_tables: list[SqliteTables] = []
         self._thread_local = threading.local()
         self._closed = False
 
@@ -144,7 +146,7 @@ class SqliteStore:
         connection = self._connect()
         try:
             require_current(connection, self.path)
-            self._read(ConnectedTables(connection), _read_projects)
+            self._read(SqliteTables(connection), _read_projects)
         finally:
             connection.close()
 
@@ -185,19 +187,19 @@ class SqliteStore:
             raise StorageFailed(self.path, str(error)) from error
 
     def _read_in_thread(self, work: Work[T]) -> T:
-        tables: ConnectedTables | None = getattr(self._thread_local, "tables", None)
+        tables: SqliteTables | None = getattr(self._thread_local, "tables", None)
         if tables is None:
             # SQLite would create a missing file.
             self._files.require_in_place()
-            tables = self._thread_local.tables = ConnectedTables(self._connect())
+            tables = self._thread_local.tables = SqliteTables(self._connect())
             self._pool_tables.append(tables)
         return self._read(tables, work)
 
-    def _read(self, tables: ConnectedTables, work: Work[T]) -> T:
+    def _read(self, tables: SqliteTables, work: Work[T]) -> T:
         with translate_errors(self.path):
             tables.connection.execute("BEGIN")
             try:
-                return run_synchronously(work(SqliteTransaction(tables, self._clock())))
+                return run_synchronously(work(SqlTransaction(tables, self._clock())))
             finally:
                 # After some errors SQLite has already rolled back.
                 if tables.connection.in_transaction:
@@ -205,10 +207,12 @@ class SqliteStore:
 
     # Writing
 
-    async def write(self, work: Work[T], *, actor: str, viewer: str | None = None) -> T:
+    async def write(
+        self, work: Work[T], *, actor: str, viewer: str | None = None, interface: Interface | None = None
+    ) -> T:
         self._require_open()
         loop = self._loop = get_running_loop()
-        job = WriteJob(work=work, actor=actor)
+        job = WriteJob(work=work, actor=actor, interface=interface)
         future: Future[T] = loop.create_future()
         self._writer.submit(job)
         self._waiting[job] = future

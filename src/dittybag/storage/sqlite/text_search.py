@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
 import apsw
 from msgspec import Struct
 
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
+from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold
-from dittybag.storage.sqlite.rows import escape_like
+from dittybag.storage.sql.entity_rows import folded_columns, folded_or_none, folding
+from dittybag.storage.sql.sql_driver import Bindings, contains_pattern
+
+#: The search index of each kind of entity.
+INDEXES: Final[dict[Kind, str]] = {
+    "prompt": "prompt_index",
+    "resource": "resource_index",
+    "task": "task_index",
+}
+
+#: The indexed fields. That of a resource also has its content.
+_INDEXED: Final[dict[Kind, tuple[str, ...]]] = {
+    "prompt": ("title", "content"),
+    "resource": ("name", "title"),
+    "task": ("title", "notes"),
+}
 
 #: More trigrams of a query hardly narrow the candidates.
 _MAX_TRIGRAMS: Final = 24
 
-
-def folded_or_none(text: str | None, folding: Callable[[str], str] = fold) -> str | None:
-    """Return the folded text; None if SQLite's `lower` gives the same."""
-    if text is None or text.isascii():
-        return None
-    result = folding(text)
-    # Like SQLite, `bytes.lower` changes only ASCII letters.
-    return None if result == text.encode().lower().decode() else result
+#: In characters. Pending index updates are written when there are more.
+_MAX_PENDING: Final = 16 * 1024 * 1024
 
 
-class IndexEntry(Struct, frozen=True):
+def index_text(kind: Kind, entity: Entity, content: str | None) -> str:
+    """Return the text that the index has of an entity. `content`: that of a resource, unless it is binary."""
+    texts = [getattr(entity, name) for name in _INDEXED[kind]]
+    if isinstance(entity, Resource):
+        texts.append(content)
+    return folding(kind)("\n".join(text or "" for text in texts))
+
+
+def folded_texts(kind: Kind, entity: Entity, content: str | None) -> dict[str, str | None]:
+    """Return the values of the columns with folded texts."""
+    folded = folded_columns(entity, kind)
+    return {**folded, "folded_content": folded_or_none(content)} if kind == "resource" else folded
+
+
+class IndexEntry(Struct):
     """A pending update of a search index."""
 
-    #: The name of the index.
-    name: str
-    number: int
     #: None to delete the row.
     text: str | None
     #: Whether the index already contains the row.
@@ -46,83 +68,47 @@ class PendingIndex:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._entries: list[IndexEntry] = []
+        self._entries: dict[Kind, dict[int, IndexEntry]] = {kind: {} for kind in INDEXES}
+        self._length = 0
 
-    def add(self, entry: IndexEntry) -> None:
-        self._entries.append(entry)
+    def add(self, kind: Kind, number: int, text: str | None, *, in_index: bool) -> None:
+        entry = self._entries[kind].setdefault(number, IndexEntry(text, in_index))
+        entry.text = text
+        self._length += 1 + len(text or "")
+        if self._length > _MAX_PENDING:
+            self.write()
 
     def discard(self) -> None:
         """Drop all updates: the transaction is over."""
-        self._entries.clear()
+        if self._length:
+            for entries in self._entries.values():
+                entries.clear()
+            self._length = 0
 
     def write(self) -> None:
         """Write all updates: before a commit, and before a search in the same transaction."""
-        if not self._entries:
+        if not self._length:
             return
-        for entry in sorted(self._entries, key=lambda entry: entry.name):
-            if entry.in_index:
-                self._connection.execute(f"DELETE FROM {entry.name} WHERE rowid = ?", (entry.number,))
-            if entry.text is not None:
-                sql = f"INSERT INTO {entry.name} (rowid, text) VALUES (?, ?)"
-                self._connection.execute(sql, (entry.number, entry.text))
-        self._entries.clear()
+        for kind, entries in self._entries.items():
+            index = INDEXES[kind]
+            for number, entry in entries.items():
+                if entry.in_index:
+                    self._connection.execute(f"DELETE FROM {index} WHERE rowid = ?", (number,))
+                if entry.text is not None:
+                    sql = f"INSERT INTO {index} (rowid, text) VALUES (?, ?)"
+                    self._connection.execute(sql, (number, entry.text))
+        self.discard()
 
 
-class SearchTerm:
-    """A search query in the forms that SQL needs."""
-
-    def __init__(self, query: str) -> None:
-        self.folded = fold(query)
-        self.pattern = f"%{escape_like(self.folded)}%"
-        trigrams = dict.fromkeys(self.folded[at : at + 3] for at in range(len(self.folded) - 2))
-        #: For `MATCH`; None if the query is too short for the index.
-        self.match = _match(trigrams)
-
-    def candidates(self, index: str, key: str) -> str:
-        """SQL that restricts rows to those that may contain the term. Bind :match."""
-        return _candidates(self.match, index, key)
-
-    def bindings(self) -> dict[str, str | None]:
-        return {"folded": self.folded, "pattern": self.pattern, "match": self.match}
+def text_match(text: str) -> str | None:
+    """Return the `MATCH` expression for rows that may contain a text; None if it is too short."""
+    return words_match([fold(text)])
 
 
-class SearchWords:
-    """The words of a query, all of which must occur, in the forms that SQL needs."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self.words = words
-        #: For `MATCH`; None if all words are too short for the index.
-        self.match = _match(dict.fromkeys(word[at : at + 3] for word in words for at in range(len(word) - 2)))
-
-    def contained_in(self, *columns: str) -> str:
-        """SQL for whether every word is in one of these columns, which have folded columns too."""
-        conditions = (
-            " OR ".join(
-                f"coalesce(instr(folded_{column}, :word{number}) > 0, "
-                f"{column} LIKE :pattern{number} ESCAPE '\\', 0)"
-                for column in columns
-            )
-            for number in range(len(self.words))
-        )
-        return " AND ".join(f"({condition})" for condition in conditions) or "true"
-
-    def candidates(self, index: str, key: str) -> str:
-        """SQL that restricts rows to those that may contain the words. Bind :match."""
-        return _candidates(self.match, index, key)
-
-    def bindings(self) -> dict[str, str | None]:
-        bindings: dict[str, str | None] = {"match": self.match}
-        for number, word in enumerate(self.words):
-            bindings |= {f"word{number}": word, f"pattern{number}": f"%{escape_like(word)}%"}
-        return bindings
-
-
-def _match(trigrams: Iterable[str]) -> str | None:
+def words_match(words: Iterable[str]) -> str | None:
+    """Return the `MATCH` expression for rows that may contain all folded words; None if all are too short."""
+    trigrams = dict.fromkeys(word[at : at + 3] for word in words for at in range(len(word) - 2))
     return " AND ".join(map(_quoted, islice(trigrams, _MAX_TRIGRAMS))) or None
-
-
-def _candidates(match: str | None, index: str, key: str) -> str:
-    return f"AND {key} IN (SELECT rowid FROM {index} WHERE {index} MATCH :match)" if match else ""
 
 
 def _quoted(text: str) -> str:
@@ -130,6 +116,23 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def contains(column: str, folded_column: str) -> str:
-    """SQL for whether a text contains the term. Bind :folded and :pattern."""
-    return f"coalesce(instr({folded_column}, :folded) > 0, {column} LIKE :pattern ESCAPE '\\', 0)"
+def candidates(kind: Kind, match: str | None, bindings: Bindings, *, hint: str = "") -> str:
+    """SQL for whether a row may match. `hint`: a plus sign, to find rows in another way than by the index."""
+    if match is None:
+        return "true"
+    index = INDEXES[kind]
+    found = f"SELECT rowid FROM {index} WHERE {index} MATCH {bindings.add(match)}"
+    return f"{hint}{ENTITY_TYPES[kind].key} IN ({found})"
+
+
+class Contains:
+    """SQL for whether texts contain a folded term."""
+
+    def __init__(self, term: str, bindings: Bindings) -> None:
+        self._term = bindings.add(term)
+        self._pattern = bindings.add(contains_pattern(term))
+
+    def in_column(self, name: str, source: str = "") -> str:
+        """SQL for a column with a folded one. `source`: SQL for the text, if it is not in the column."""
+        text = f"{source or name} LIKE {self._pattern} ESCAPE '\\'"
+        return f"coalesce(instr(folded_{name}, {self._term}) > 0, {text}, 0)"

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import apsw
 from msgspec import Struct
 
+from dittybag.domain.changes import Interface
 from dittybag.domain.errors import StorageFailed, StorageReplaced, StorageUnsure
 from dittybag.domain.ports import Work
+from dittybag.storage.sql.sql_transaction import SqlTransaction
 from dittybag.storage.sqlite.connections import OpenFiles, connect, to_storage_error
 from dittybag.storage.sqlite.migrations.sqlite_migrations import require_current
-from dittybag.storage.sqlite.transaction import ConnectedTables, SqliteTransaction
-
-T = TypeVar("T")
+from dittybag.storage.sqlite.sqlite_driver import run_synchronously
+from dittybag.storage.sqlite.sqlite_queries import SqliteTables
 
 #: At most this many jobs share a commit, because the write lock is held until then.
 MAX_BATCH: Final = 128
@@ -27,21 +28,11 @@ class WriteJob(Struct, eq=False):
 
     work: Work[Any]
     actor: str
+    interface: Interface | None = None
     #: Set by the caller when it no longer waits.
     abandoned: bool = False
     result: Any = None
     error: Exception | None = None
-
-
-def run_synchronously(awaitable: Awaitable[T]) -> T:
-    """Run a coroutine that never suspends, without an event loop."""
-    steps = awaitable.__await__()
-    try:
-        next(steps)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    raise RuntimeError("work on SQLite must not await anything that suspends")
 
 
 class StoreWriter:
@@ -63,7 +54,7 @@ class StoreWriter:
         self._work_available = threading.Condition()
         self._closing = False
         self._thread: threading.Thread | None = None
-        self._tables: ConnectedTables | None = None
+        self._tables: SqliteTables | None = None
 
     def submit(self, job: WriteJob) -> None:
         """Queue a job. Raises `StorageFailed` if the system cannot start the writer thread."""
@@ -111,7 +102,7 @@ class StoreWriter:
         try:
             if self._tables is None:
                 self._files.require_in_place()
-                self._tables = ConnectedTables(connect(self._path, writable=True))
+                self._tables = SqliteTables(connect(self._path, writable=True))
             tables, connection = self._tables, self._tables.connection
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -119,11 +110,11 @@ class StoreWriter:
                 require_current(connection, self._path)
                 if not all(self._run_job(job, tables) for job in jobs):
                     return False
-                tables.pending.write()
+                tables.queries.pending.write()
                 self._files.require_in_place()
                 self._commit(connection)
             finally:
-                tables.pending.discard()
+                tables.queries.pending.discard()
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
         except Exception as error:  # noqa: BLE001  # every waiting caller must get an outcome
@@ -144,18 +135,19 @@ class StoreWriter:
                 raise
             raise StorageUnsure(self._path, str(error)) from error
 
-    def _run_job(self, job: WriteJob, tables: ConnectedTables) -> bool:
+    def _run_job(self, job: WriteJob, tables: SqliteTables) -> bool:
         """Run one job. Returns whether the transaction may be committed."""
         if job.abandoned:
             # The caller was cancelled while this process waited for the lock.
             return True
-        transaction = SqliteTransaction(tables, self._clock(), job.actor)
+        transaction = SqlTransaction(tables, self._clock(), job.actor, job.interface)
+        tables.driver.wrote = False
         try:
             job.result = run_synchronously(job.work(transaction))
         except Exception as error:  # noqa: BLE001  # the waiting caller gets it
             job.error = self._translate_error(error)
             # After an error, SQLite may have rolled back.
-            return not transaction.wrote and not isinstance(error, apsw.Error)
+            return not tables.driver.wrote and not isinstance(error, apsw.Error)
         return True
 
     def _translate_error(self, error: Exception) -> Exception:

@@ -113,7 +113,7 @@ def _row(request: WebRequest, change: Change, addresses: Mapping[tuple[Kind, str
         seq=change.seq,
         at=change.at,
         actor=clip(change.actor, _MAX_LABEL_LENGTH),
-        is_by_person=is_person(change.actor, request.context.person),
+        is_by_person=is_person(change.actor, change.interface, request.context.person),
         verb=verb_of(change),
         kind=change.kind,
         label=clip(change.label, _MAX_LABEL_LENGTH),

@@ -17,8 +17,9 @@ from dittybag.storage.postgres.connections import (
     quoted,
     translate_error,
 )
-from dittybag.storage.postgres.task_table import refold
+from dittybag.storage.postgres.postgres_driver import PostgresDriver
 from dittybag.storage.postgres.trigram_indexes import create_trigram_indexes
+from dittybag.storage.sql.task_refolding import refold_tasks
 
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 
@@ -57,7 +58,7 @@ _OWN_TABLES: Final = (
 )
 
 #: The newest schema version. A constant, so that opening a workspace does not read the folder.
-NEWEST: Final = 7
+NEWEST: Final = 8
 #: The migration after which the searched texts of tasks have no accents. SQL cannot fold them.
 _FOLD_ACCENTS: Final = 6
 
@@ -134,7 +135,8 @@ async def migrate(where: PostgresAddress, schema: str) -> None:
                     await connection.execute(_CREATE_RECORDS)
                     await connection.execute(sql)
                     if number == _FOLD_ACCENTS:
-                        await refold(connection)
+                        async for _ in refold_tasks(PostgresDriver(connection)):
+                            pass
                     record = (number, name, time.time_ns() // 1000)
                     await connection.execute("INSERT INTO migrations VALUES ($1, $2, $3)", *record)
         await create_trigram_indexes(connection)

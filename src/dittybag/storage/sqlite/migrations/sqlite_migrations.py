@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS migrations (
 """
 
 #: The newest schema version. A constant, so that opening a database does not read the folder.
-NEWEST: Final = 7
+NEWEST: Final = 8
 #: The migration after which the searched texts of tasks have no accents. SQL cannot fold them.
 _FOLD_ACCENTS: Final = 6
 
@@ -94,9 +94,9 @@ def _apply(connection: apsw.Connection, path: str, number: int, name: str, sql: 
             connection.execute(sql)
             if number == _FOLD_ACCENTS:
                 # Imported here because it is needed once in the life of a database.
-                from dittybag.storage.sqlite.task_table import refold
+                from dittybag.storage.sqlite.task_index import refold_index
 
-                refold(connection)
+                refold_index(connection)
             record = (number, name, time.time_ns() // 1000)
             connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", record)
             connection.pragma("user_version", number)

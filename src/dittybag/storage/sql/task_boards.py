@@ -1,4 +1,4 @@
-"""SQL for task boards and lists, shared by both databases. Placeholders are $1, $2 and so on."""
+"""SQL for task boards and lists."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from typing import Any, Final
 
 from dittybag.domain.tasks import (
     LISTED_NOTES,
-    NO_PROJECT,
     TaskColumn,
     TaskFilter,
     TaskGrouping,
     TaskListing,
     TaskOrder,
 )
-from dittybag.storage.row_mapping import Row
-
-#: In microseconds. In every time zone, days begin on a quarter-hour boundary.
-QUARTER_HOUR: Final = 900_000_000
+from dittybag.storage.sql.sql_driver import Bindings, Row
 
 _LISTED_COLUMNS: Final = (
     "tasks.id, title, project, priority, energy, time_estimate, due_date, completed_at, "
@@ -43,49 +39,21 @@ _FEW_MATCHES: Final = 5000
 _SINGLE_COLUMN_KEY: Final = "0"
 
 
-def project_condition(project: str, placeholder: str) -> str:
-    """SQL for whether a task is in a project, or in none."""
-    is_project = f"project = {placeholder}"
-    return f"({is_project} OR project IS NULL)" if project == NO_PROJECT else is_project
-
-
-def matching_tasks_sql(columns: str, where: str, max_bytes: str, limit: str) -> str:
-    """SQL for the first matching tasks, each with the number of all matches.
-
-    `max_bytes`: the placeholder for the total size of the texts of these tasks; empty for any size.
-    """
-    size = (
-        "sum(octet_length(title) + coalesce(octet_length(notes), 0) + 256) OVER (ORDER BY priority DESC, id)"
-    )
-    fits = f"WHERE size <= {max_bytes}" if max_bytes else ""
-    return f"""WITH matched AS (
-            SELECT id AS matched_id, count(*) OVER () AS total, {size if max_bytes else 0} AS size
-            FROM tasks WHERE {where}
-        )
-        SELECT {columns}, total FROM matched JOIN tasks ON id = matched_id {fits}
-        ORDER BY priority DESC, id LIMIT {limit}"""
-
-
 class BoardQuery:
     """SQL that counts and selects the tasks of a user that match a filter."""
 
-    def __init__(self, user: str, filter: TaskFilter, *, unindexed_user: str = '"user"') -> None:
-        """The backend adds its own condition for the text of the filter with `require_text`.
+    def __init__(self, user: str, filter: TaskFilter, *, unindexed_user: str) -> None:
+        """The caller adds the condition for the text of the filter with `require_text`.
 
         `unindexed_user`: an expression for the user column that keeps the database from using an index. Where
         no index covers the query, a full scan takes a quarter of the time.
         """
-        self.values: list[Any] = [user]
+        self.bindings = Bindings(user)
         self._unindexed_user = unindexed_user
         self._has_text = False
         self._is_covered = not (filter.energy or filter.due_from or filter.due_by or filter.overdue_at)
         self._conditions = [f"completed_at IS {'NOT ' if filter.completed else ''}NULL"]
         self._add_conditions(filter)
-
-    def add(self, value: Any) -> str:
-        """Add a bound value and return its placeholder."""
-        self.values.append(value)
-        return f"${len(self.values)}"
 
     def require_text(self, condition: str) -> None:
         """Also require this text condition."""
@@ -94,24 +62,24 @@ class BoardQuery:
 
     def _add_conditions(self, filter: TaskFilter) -> None:
         if filter.project is not None:
-            is_project = f"= {self.add(filter.project)}" if filter.project else "IS NULL"
+            is_project = f"= {self.bindings.add(filter.project)}" if filter.project else "IS NULL"
             self._conditions.append(f"project {is_project}")
         if filter.priority is not None:
-            self._conditions.append(f"priority = {self.add(filter.priority)}")
+            self._conditions.append(f"priority = {self.bindings.add(filter.priority)}")
         if filter.energy is not None:
-            self._conditions.append(f"energy = {self.add(filter.energy)}")
+            self._conditions.append(f"energy = {self.bindings.add(filter.energy)}")
         # A due date may include a time.
         if filter.due_from is not None:
-            self._conditions.append(f"substr(due_date, 1, 10) >= {self.add(filter.due_from)}")
+            self._conditions.append(f"substr(due_date, 1, 10) >= {self.bindings.add(filter.due_from)}")
         if filter.due_by is not None:
-            self._conditions.append(f"substr(due_date, 1, 10) <= {self.add(filter.due_by)}")
+            self._conditions.append(f"substr(due_date, 1, 10) <= {self.bindings.add(filter.due_by)}")
         if filter.overdue_at is not None:
             local, utc = filter.overdue_at
             # A due time with another UTC offset is compared as local time.
             self._conditions.append(
-                f"""CASE WHEN length(due_date) = 10 THEN due_date < {self.add(local[:10])}
-                         WHEN due_date LIKE '%Z' THEN substr(due_date, 1, 16) < {self.add(utc)}
-                         ELSE substr(due_date, 1, 16) < {self.add(local)} END"""
+                f"""CASE WHEN length(due_date) = 10 THEN due_date < {self.bindings.add(local[:10])}
+                         WHEN due_date LIKE '%Z' THEN substr(due_date, 1, 16) < {self.bindings.add(utc)}
+                         ELSE substr(due_date, 1, 16) < {self.bindings.add(local)} END"""
             )
 
     def _from_where(self, *, is_scanned: bool) -> str:
@@ -133,7 +101,7 @@ class BoardQuery:
         offset: int,
     ) -> str:
         """SQL for the tasks of these columns: rows of column position and task listing."""
-        page = f"LIMIT {self.add(limit)} OFFSET {self.add(offset)}"
+        page = self.bindings.page(limit, offset)
         filled = [(position, column) for position, column in enumerate(columns) if column.total]
         # Search for a rare text once, not once per column.
         is_rare = self._has_text and sum(column.total for column in columns) < _FEW_MATCHES
@@ -168,7 +136,7 @@ class BoardQuery:
     def _key_condition(self, by: TaskGrouping | None, key: int | str) -> str:
         if by is None:
             return ""
-        return f"AND {by} = {self.add(key)}" if key else f"AND {by} IS NULL"
+        return f"AND {by} = {self.bindings.add(key)}" if key else f"AND {by} IS NULL"
 
 
 def empty_columns(

@@ -1,0 +1,107 @@
+"""Queries for the indexes and the row-level security of PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from hashlib import sha256
+from typing import Any, Final
+
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
+from dittybag.domain.resources import Resource
+from dittybag.domain.text import fold, search_words
+from dittybag.storage.postgres.connections import PostgresConnection
+from dittybag.storage.postgres.postgres_driver import PostgresDriver
+from dittybag.storage.postgres.prompt_search import PromptSearch
+from dittybag.storage.postgres.row_security import RowSecurity
+from dittybag.storage.postgres.text_search import contains, pattern
+from dittybag.storage.sql.connected_tables import ConnectedTables
+from dittybag.storage.sql.quick_search import NEWEST, OWNERS
+from dittybag.storage.sql.sql_driver import Bindings, contains_pattern
+
+#: At most this many rows are searched as you type: by title, and, which takes longer, by text.
+_MAX_TITLES: Final = 10_000
+_MAX_TEXTS: Final = 2000
+
+
+class PostgresQueries:
+    """See `dittybag.storage.sql.native_queries.NativeQueries`."""
+
+    tags_sql = "prompts, unnest(tags) AS tag"
+
+    def __init__(self, driver: PostgresDriver, row_security: RowSecurity) -> None:
+        self._driver = driver
+        self._row_security = row_security
+        self.find_prompts = PromptSearch(driver, row_security).find
+
+    def has_tag(self, project: str, tag: str) -> str:
+        return f"tags @> ARRAY[{tag}]"
+
+    def has_uri(self, uri: str, bindings: Bindings) -> str:
+        return f"uri_digest = {bindings.add(_digest(uri))} AND uri = {bindings.add(uri)}"
+
+    def title_condition(self, text: str, bindings: Bindings) -> str:
+        return contains("title", bindings.add(pattern(text)))
+
+    def text_condition(self, kind: Kind, text: str, bindings: Bindings) -> str:
+        wanted = bindings.add(pattern(text))
+        return contains("content", wanted) if kind == "prompt" else f"folded_content LIKE {wanted}"
+
+    async def word_condition(self, text: str, columns: Sequence[str], bindings: Bindings) -> str:
+        patterns = (bindings.add(contains_pattern(word)) for word in search_words(text))
+        conditions = (" OR ".join(contains(name, wanted) for name in columns) for wanted in patterns)
+        return " AND ".join(f"({condition})" for condition in conditions) or "true"
+
+    async def indexed_condition(
+        self, kind: Kind, text: str, condition: str, bindings: Bindings
+    ) -> tuple[str, Bindings]:
+        return await self._row_security.indexed_condition(ENTITY_TYPES[kind].table, condition, bindings)
+
+    async def newest(self, kind: Kind, owner: int | str, text: str) -> list[tuple[str, Bindings]]:
+        rows = f"SELECT * FROM {ENTITY_TYPES[kind].table} WHERE {OWNERS[kind]} = $1 ORDER BY {NEWEST[kind]}"
+        return [
+            (f"({rows} LIMIT {most}) AS newest WHERE true", Bindings(owner))
+            for most in (_MAX_TITLES, _MAX_TEXTS)
+        ]
+
+    def as_operator(self) -> AbstractAsyncContextManager[None]:
+        return self._row_security.as_operator()
+
+    def entity_conditions(self, kind: Kind, entity: str) -> list[str]:
+        return [f"kind = '{kind}' AND entity = {entity}"]
+
+    def resource_columns(self, resource: Resource, text: str | None) -> dict[str, Any]:
+        return {
+            "uri_digest": _digest(resource.uri),
+            "folded_content": None if text is None else fold(text),
+        }
+
+    async def delete_content_uses(self) -> None:
+        used = """SELECT sha256, project FROM resources
+                  UNION SELECT state::json ->> 'sha256', project
+                  FROM changes, LATERAL (VALUES (before), (after)) AS states (state)
+                  WHERE kind = 'resource' AND state::json ->> 'sha256' IS NOT NULL"""
+        await self._driver.run(f"DELETE FROM content_uses WHERE (sha256, project) NOT IN ({used})")
+
+    async def index(
+        self,
+        kind: Kind,
+        before: Entity | None,
+        after: Entity | None,
+        content: Callable[[str], Awaitable[bytes]],
+    ) -> None:
+        """Do nothing: PostgreSQL maintains its indexes."""
+
+
+def _digest(uri: str) -> bytes:
+    return sha256(uri.encode(errors="surrogatepass")).digest()
+
+
+class PostgresTables(ConnectedTables):
+    """The tables on a connection to a server."""
+
+    def __init__(self, connection: PostgresConnection) -> None:
+        driver = PostgresDriver(connection)
+        self.connection = connection
+        self.row_security = RowSecurity(connection)
+        super().__init__(driver, PostgresQueries(driver, self.row_security))

@@ -1,0 +1,1 @@
+"""Tables and transactions in SQL that both databases run."""

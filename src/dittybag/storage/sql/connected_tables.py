@@ -1,0 +1,37 @@
+"""All tables on one connection."""
+
+from __future__ import annotations
+
+from dittybag.domain.entities import ENTITY_TYPES, Kind
+from dittybag.storage.sql.account_table import AccountTable
+from dittybag.storage.sql.change_table import ChangeTable
+from dittybag.storage.sql.content_table import ContentTable
+from dittybag.storage.sql.entity_rows import EntityRows
+from dittybag.storage.sql.idempotency_table import IdempotencyTable
+from dittybag.storage.sql.native_queries import NativeQueries
+from dittybag.storage.sql.project_table import ProjectTable
+from dittybag.storage.sql.prompt_table import PromptTable
+from dittybag.storage.sql.quick_search import QuickSearch
+from dittybag.storage.sql.resource_table import ResourceTable
+from dittybag.storage.sql.session_table import SessionTable
+from dittybag.storage.sql.sql_driver import SqlDriver
+from dittybag.storage.sql.task_table import TaskTable
+
+
+class ConnectedTables:
+    """The tables, and what they use to run their queries."""
+
+    def __init__(self, driver: SqlDriver, native: NativeQueries) -> None:
+        self.driver = driver
+        self.native = native
+        self.rows: dict[Kind, EntityRows] = {kind: EntityRows(kind, driver) for kind in ENTITY_TYPES}
+        self.contents = ContentTable(driver)
+        quick_search = QuickSearch(driver, self.rows, native, self.contents)
+        self.projects = ProjectTable(driver, self.rows["project"], quick_search)
+        self.prompts = PromptTable(driver, self.rows["prompt"], native)
+        self.resources = ResourceTable(driver, self.rows["resource"], native, self.contents)
+        self.tasks = TaskTable(driver, self.rows["task"], native)
+        self.changes = ChangeTable(driver, native)
+        self.sessions = SessionTable(driver)
+        self.idempotency = IdempotencyTable(driver)
+        self.accounts = AccountTable(driver)

@@ -1,0 +1,82 @@
+"""The port for queries that each database runs in its own way: search, tags, and hints for its indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from dittybag.domain.entities import Entity, Kind
+from dittybag.domain.queries import PromptQuery
+from dittybag.domain.resources import Resource
+from dittybag.storage.sql.sql_driver import Bindings
+
+
+class NativeQueries(Protocol):
+    """Finds rows with the indexes of one database. The results are those of every other database."""
+
+    #: SQL for rows with a `project` and a `tag`, one for each tag of a prompt.
+    tags_sql: str
+
+    def has_tag(self, project: str, tag: str) -> str:
+        """SQL for whether a prompt has a tag. Both arguments are placeholders."""
+        ...
+
+    async def find_prompts(self, query: PromptQuery) -> tuple[int, list[int]]:
+        """Count the matching prompts; return the numbers of a page of them, in any order."""
+        ...
+
+    def has_uri(self, uri: str, bindings: Bindings) -> str:
+        """SQL for whether a resource has this URI."""
+        ...
+
+    def title_condition(self, text: str, bindings: Bindings) -> str:
+        """SQL for whether the title of a prompt or resource contains a text."""
+        ...
+
+    def text_condition(self, kind: Kind, text: str, bindings: Bindings) -> str:
+        """SQL for whether the content of a prompt or resource contains a text."""
+        ...
+
+    async def word_condition(self, text: str, columns: Sequence[str], bindings: Bindings) -> str:
+        """SQL for whether one of the columns of a task contains each word of a text."""
+        ...
+
+    async def indexed_condition(
+        self, kind: Kind, text: str, condition: str, bindings: Bindings
+    ) -> tuple[str, Bindings]:
+        """Return a condition for the same rows that uses an index of the searched texts."""
+        ...
+
+    async def newest(self, kind: Kind, owner: int | str, text: str) -> list[tuple[str, Bindings]]:
+        """Return SQL for rows of an owner that may contain a text, the newest of them if there are many.
+
+        The first is for a search in titles. The second has fewer rows, for a search in texts.
+        """
+        ...
+
+    def as_operator(self) -> AbstractAsyncContextManager[None]:
+        """See all rows in this block, within a transaction. What is read must not reach the user."""
+        ...
+
+    def entity_conditions(self, kind: Kind, entity: str) -> Sequence[str]:
+        """SQL conditions, exactly one of which is true for each change of the entity of a placeholder."""
+        ...
+
+    def resource_columns(self, resource: Resource, text: str | None) -> dict[str, Any]:
+        """Return the values of further columns of a resource. `text`: its content, unless it is binary."""
+        ...
+
+    async def delete_content_uses(self) -> None:
+        """Delete the records of the use of contents that neither a resource nor the change log refers to."""
+        ...
+
+    async def index(
+        self,
+        kind: Kind,
+        before: Entity | None,
+        after: Entity | None,
+        content: Callable[[str], Awaitable[bytes]],
+    ) -> None:
+        """Update the search index for a change of an entity. `content` reads the content of a resource."""
+        ...

@@ -1,0 +1,55 @@
+"""Projects."""
+
+from __future__ import annotations
+
+from dittybag.domain.projects import Project, ProjectSize
+from dittybag.domain.text import fold
+from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
+from dittybag.storage.sql.quick_search import QuickSearch
+from dittybag.storage.sql.sql_driver import SqlDriver
+
+
+class ProjectTable:
+    """See `dittybag.domain.ports.ProjectRepository`."""
+
+    def __init__(self, driver: SqlDriver, rows: EntityRows, quick_search: QuickSearch) -> None:
+        self._driver = driver
+        self._rows = rows
+        self.quick_search = quick_search.find
+        # Built once: nearly every use case looks for its project.
+        self._by_id, self._by_name = (rows.select_sql("WHERE id = $1"), rows.select_sql("WHERE name = $1"))
+
+    async def get(self, id: int) -> Project | None:
+        row = await self._driver.row(self._by_id, id)
+        return None if row is None else self._rows.from_row(row)
+
+    async def by_name(self, name: str) -> Project | None:
+        row = await self._driver.row(self._by_name, name)
+        return None if row is None else self._rows.from_row(row)
+
+    async def all(self) -> list[ProjectSize]:
+        rows = await self._driver.rows(
+            f"""SELECT {columns_sql("project")},
+                       (SELECT count(*) FROM prompts WHERE project = projects.id),
+                       (SELECT count(*) FROM resources WHERE project = projects.id),
+                       coalesce(found, 0)
+                FROM projects
+                LEFT JOIN (SELECT project, count(*) AS found FROM tasks GROUP BY project) AS counted
+                       ON counted.project = projects.name
+                ORDER BY id"""
+        )
+        return [
+            ProjectSize(project=self._rows.from_row(row), prompts=row[-3], resources=row[-2], tasks=row[-1])
+            for row in rows
+        ]
+
+    async def names(self, prefix: str, limit: int) -> list[str]:
+        rows = await self._driver.rows("SELECT name FROM projects ORDER BY name")
+        return [row[0] for row in rows if fold(row[0]).startswith(fold(prefix))][:limit]
+
+    async def count_contents(self, id: int, user: str) -> tuple[int, int, int]:
+        sql = """SELECT (SELECT count(*) FROM prompts WHERE project = $1),
+                        (SELECT count(*) FROM resources WHERE project = $1),
+                        (SELECT count(*) FROM tasks WHERE "user" = $2 AND completed_at IS NULL)"""
+        row = await self._driver.row(sql, id, user)
+        return (0, 0, 0) if row is None else (row[0], row[1], row[2])

@@ -1,0 +1,106 @@
+"""Prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dittybag.domain.prompts import Argument, Prompt, PromptListing, PromptOrder, PromptSummary, TagCount
+from dittybag.domain.queries import PromptQuery
+from dittybag.domain.text import SNIPPET_LENGTH, snippet_around
+from dittybag.storage.sql.entity_rows import EntityRows, json_reader
+from dittybag.storage.sql.native_queries import NativeQueries
+from dittybag.storage.sql.sql_driver import Row, SqlDriver
+
+PROMPT_ORDERS: Final[dict[PromptOrder, str]] = {
+    "updated": "updated_at DESC, number DESC",
+    "created": "number DESC",
+    "name": "name",
+}
+
+_read_arguments: Final = json_reader(tuple[Argument, ...])
+
+
+class PromptTable:
+    """See `dittybag.domain.ports.PromptRepository`."""
+
+    def __init__(self, driver: SqlDriver, rows: EntityRows, native: NativeQueries) -> None:
+        self._driver = driver
+        self._rows = rows
+        self._native = native
+        # Built once: these queries are the most frequent ones.
+        self._by_id, self._by_name, self._by_title = (
+            rows.select_sql(f"WHERE project = $1 AND {column} = $2") for column in ("id", "name", "title")
+        )
+
+    async def by_id(self, project: int, id: str) -> Prompt | None:
+        row = await self._driver.row(self._by_id, project, id)
+        return None if row is None else self._rows.from_row(row)
+
+    async def by_name(self, project: int, name: str) -> Prompt | None:
+        row = await self._driver.row(self._by_name, project, name)
+        return None if row is None else self._rows.from_row(row)
+
+    async def by_title(self, project: int, title: str) -> Prompt | None:
+        row = await self._driver.row(self._by_title, project, title)
+        return None if row is None else self._rows.from_row(row)
+
+    async def name_taken(self, project: int, name: str) -> bool:
+        return await self._is_taken("name", project, name)
+
+    async def title_taken(self, project: int, title: str) -> bool:
+        return await self._is_taken("title", project, title)
+
+    async def _is_taken(self, column: str, project: int, value: str) -> bool:
+        sql = f"SELECT 1 FROM prompts WHERE project = $1 AND {column} = $2"
+        return await self._driver.value(sql, project, value) is not None
+
+    async def names(self, project: int, limit: int) -> list[str]:
+        sql = "SELECT name FROM prompts WHERE project = $1 ORDER BY name LIMIT $2"
+        return [row[0] for row in await self._driver.rows(sql, project, limit)]
+
+    async def listing(self, project: int, after: int, limit: int) -> list[PromptListing]:
+        sql = """SELECT number, name, title, description, arguments FROM prompts
+                 WHERE project = $1 AND number > $2 ORDER BY number LIMIT $3"""
+        rows = await self._driver.rows(sql, project, after, limit)
+        return [PromptListing(row[0], row[1], row[2], row[3], _read_arguments(row[4])) for row in rows]
+
+    async def in_project(self, project: int) -> list[Prompt]:
+        return await self._rows.select("WHERE project = $1 ORDER BY number", project)
+
+    async def page(self, query: PromptQuery) -> tuple[int, list[PromptSummary]]:
+        total, numbers = await self._native.find_prompts(query)
+        # One character more than is shown tells whether the text is longer.
+        content = "content" if query.text else f"substr(content, 1, {SNIPPET_LENGTH + 1})"
+        sql = f"""SELECT id, name, title, description, {content}, tags, arguments, created_at, updated_at
+                  FROM prompts WHERE {self._driver.any_of("number", "$1")}
+                  ORDER BY {PROMPT_ORDERS[query.order]}"""
+        rows = await self._driver.rows(sql, self._driver.list_value(numbers)) if numbers else []
+        return total, [self._summary(row, query.text) for row in rows]
+
+    def _summary(self, row: Row, text: str) -> PromptSummary:
+        return PromptSummary(
+            id=row[0],
+            name=row[1],
+            title=row[2],
+            description=row[3],
+            snippet=snippet_around(row[4], text),
+            tags=self._driver.read_list(row[5]),
+            argument_count=len(_read_arguments(row[6])),
+            created_at=row[7],
+            updated_at=row[8],
+        )
+
+    async def existing_tags(self, project: int, tags: Sequence[str]) -> list[str]:
+        sql = f"SELECT 1 FROM prompts WHERE project = $1 AND {self._native.has_tag('$1', '$2')} LIMIT 1"
+        return [tag for tag in tags if await self._driver.value(sql, project, tag) is not None]
+
+    async def tags_in_use(self, project: int) -> list[TagCount]:
+        sql = f"""SELECT tag, count(*) AS uses FROM {self._native.tags_sql} WHERE project = $1
+                  GROUP BY tag ORDER BY uses DESC, tag"""
+        return [TagCount(*row) for row in await self._driver.rows(sql, project)]
+
+    async def ids_with_tag(self, project: int, tag: str) -> list[str]:
+        condition = self._native.has_tag("$1", "$2")
+        sql = f"SELECT id FROM prompts WHERE project = $1 AND {condition} ORDER BY number"
+        return [row[0] for row in await self._driver.rows(sql, project, tag)]

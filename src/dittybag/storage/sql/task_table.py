@@ -1,0 +1,128 @@
+"""Tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dittybag.domain.queries import TaskQuery
+from dittybag.domain.tasks import (
+    NO_PROJECT,
+    Task,
+    TaskColumn,
+    TaskFilter,
+    TaskGroup,
+    TaskGrouping,
+    TaskOrder,
+)
+from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
+from dittybag.storage.sql.native_queries import NativeQueries
+from dittybag.storage.sql.sql_driver import Bindings, SqlDriver, is_number
+from dittybag.storage.sql.task_boards import BoardQuery, empty_columns, fill_columns
+
+#: In microseconds. In every time zone, days begin on a quarter-hour boundary.
+_QUARTER_HOUR: Final = 900_000_000
+_USER: Final = '"user"'
+_ORDER: Final = "ORDER BY priority DESC, id"
+#: The size of the texts of the tasks up to this one.
+_SIZE: Final = f"sum(octet_length(title) + coalesce(octet_length(notes), 0) + 256) OVER ({_ORDER})"
+
+
+class TaskTable:
+    """See `dittybag.domain.ports.TaskRepository`."""
+
+    def __init__(self, driver: SqlDriver, rows: EntityRows, native: NativeQueries) -> None:
+        self._driver = driver
+        self._rows = rows
+        self._native = native
+
+    async def get(self, user: str, id: int) -> Task | None:
+        if not is_number(id):
+            return None
+        found: Task | None = await self._rows.select_one('id = $1 AND "user" = $2', id, user)
+        return found
+
+    async def page(self, query: TaskQuery) -> list[Task]:
+        condition, bindings = await self._matching(query)
+        # The index finds the page, so only its rows are read.
+        page = f"{_ORDER} {bindings.page(query.limit, query.offset)}"
+        clauses = f"WHERE id IN (SELECT id FROM tasks WHERE {condition} {page}) {_ORDER}"
+        return await self._rows.select(clauses, *bindings.values)
+
+    async def search(self, query: TaskQuery) -> tuple[int, list[Task]]:
+        condition, bindings = await self._matching(query)
+        filters = list(bindings.values)
+        size, fits = "0", ""
+        if query.max_bytes is not None:
+            size, fits = _SIZE, f"WHERE size <= {bindings.add(query.max_bytes)}"
+        rows = await self._driver.rows(
+            f"""WITH matched AS (
+                    SELECT id AS matched_id, count(*) OVER () AS total, {size} AS size
+                    FROM tasks WHERE {condition}
+                )
+                SELECT {columns_sql("task")}, total FROM matched JOIN tasks ON id = matched_id {fits}
+                {_ORDER} {bindings.page(query.limit, query.offset)}""",
+            *bindings.values,
+        )
+        if not rows and query.offset:
+            sql = f"SELECT count(*) FROM tasks WHERE {condition}"
+            return await self._driver.value(sql, *filters) or 0, []
+        return (rows[0][-1] if rows else 0), [self._rows.from_row(row) for row in rows]
+
+    async def _matching(self, query: TaskQuery) -> tuple[str, Bindings]:
+        """Return the SQL condition of a query."""
+        bindings = Bindings(query.user)
+        conditions = ['"user" = $1']
+        if query.project is not None:
+            is_project = f"project = {bindings.add(query.project)}"
+            or_none = query.project == NO_PROJECT
+            conditions.append(f"({is_project} OR project IS NULL)" if or_none else is_project)
+        if query.priority is not None:
+            conditions.append(f"priority = {bindings.add(query.priority)}")
+        if query.completed is not None:
+            conditions.append(f"completed_at IS {'NOT ' if query.completed else ''}NULL")
+        if query.due_by is not None:
+            # A due date may include a time.
+            conditions.append(f"substr(due_date, 1, 10) <= {bindings.add(query.due_by)}")
+        if query.text:
+            conditions[0] = f"{self._driver.unindexed(_USER)} = $1"
+            columns = ["title"] * query.in_title + ["notes"] * query.in_notes
+            conditions.append(await self._native.word_condition(query.text, columns, bindings))
+        return " AND ".join(conditions), bindings
+
+    async def groups(self, user: str) -> list[TaskGroup]:
+        sql = """SELECT project, priority, count(*), count(completed_at) FROM tasks WHERE "user" = $1
+                 GROUP BY project, priority ORDER BY project NULLS FIRST, priority DESC"""
+        return [TaskGroup(*row) for row in await self._driver.rows(sql, user)]
+
+    async def count_all(self) -> int:
+        return int(await self._driver.value("SELECT count(*) FROM tasks"))
+
+    async def columns(
+        self,
+        user: str,
+        filter: TaskFilter,
+        by: TaskGrouping | None,
+        keys: Sequence[int | str] | None,
+        *,
+        span: range,
+        order: TaskOrder,
+        limit: int,
+        offset: int = 0,
+    ) -> tuple[int, list[TaskColumn]]:
+        query = BoardQuery(user, filter, unindexed_user=self._driver.unindexed(_USER))
+        if filter.text:
+            query.require_text(
+                await self._native.word_condition(filter.text, ("title", "notes"), query.bindings)
+            )
+        sizes = await self._driver.rows(query.sizes_sql(by), *query.bindings.values)
+        count, columns = empty_columns(sizes, keys, span)
+        if any(column.total for column in columns):
+            sql = query.tasks_sql(by, columns, order, limit, offset)
+            fill_columns(columns, await self._driver.rows(sql, *query.bindings.values), order)
+        return count, columns
+
+    async def completion_counts(self, user: str, since: int) -> dict[int, int]:
+        sql = f"""SELECT completed_at / {_QUARTER_HOUR}, count(*) FROM tasks
+                  WHERE "user" = $1 AND completed_at >= $2 GROUP BY 1"""
+        return {row[0]: row[1] for row in await self._driver.rows(sql, user, since)}

@@ -1,0 +1,115 @@
+"""Search for prompts in SQLite by text and tags."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dittybag.domain.prompts import PromptOrder
+from dittybag.domain.queries import PromptQuery
+from dittybag.domain.text import fold
+from dittybag.storage.sql.prompt_table import PROMPT_ORDERS
+from dittybag.storage.sql.sql_driver import Bindings
+from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
+from dittybag.storage.sqlite.text_search import Contains, PendingIndex, candidates, text_match
+
+#: The index that has the prompts of a project in each order.
+_INDEXES: Final[dict[PromptOrder, str]] = {
+    "updated": "prompts_by_update",
+    "created": "prompts_in_order",
+    "name": "prompts_by_name",
+}
+
+
+class PromptSearch:
+    """Finds the numbers of prompts. In every statement, $1 is the project."""
+
+    def __init__(self, driver: SqliteDriver, pending: PendingIndex) -> None:
+        self._driver = driver
+        self._pending = pending
+
+    async def find(self, query: PromptQuery) -> tuple[int, list[int]]:
+        """Count the matching prompts; return the numbers of a page of them."""
+        if query.text:
+            self._pending.write()
+        if not (query.text or query.any_tag or query.all_tags):
+            total = await self._driver.value("SELECT count(*) FROM prompts WHERE project = $1", query.project)
+            return total, await self._in_index_order(query, query.order, query.limit, query.offset)
+        if query.max_matches is None:
+            return await self._all_matches(query)
+        numbers = await self._first_matches(query, query.max_matches)
+        return len(numbers), numbers[query.offset : query.offset + query.limit]
+
+    async def _all_matches(self, query: PromptQuery) -> tuple[int, list[int]]:
+        bindings = Bindings(query.project)
+        tagged = await self._tagged_sql(query, bindings)
+        if query.text:
+            candidate = candidates("prompt", text_match(query.text), bindings)
+            source = f"prompts WHERE +project = $1 AND {candidate} AND {_matches(query.text, bindings)}"
+            if tagged:
+                source += f" AND number IN (SELECT prompt FROM ({tagged}))"
+        elif query.order == "updated":
+            # SQLite reads each tag in index order, without the rows of the prompts.
+            source = f"(SELECT updated_at, prompt AS number FROM ({tagged}))"
+        else:
+            source = f"prompts WHERE number IN (SELECT prompt FROM ({tagged}))"
+        filters = list(bindings.values)
+        # A search counts while it compares texts; an index counts tags.
+        count = "count(*) OVER ()" if query.text else f"(SELECT count(*) FROM {source})"
+        page = f"ORDER BY {PROMPT_ORDERS[query.order]} {bindings.page(query.limit, query.offset)}"
+        rows = await self._driver.rows(f"SELECT number, {count} FROM {source} {page}", *bindings.values)
+        if not rows:
+            return await self._driver.value(f"SELECT count(*) FROM {source}", *filters), []
+        return rows[0][1], [row[0] for row in rows]
+
+    async def _first_matches(self, query: PromptQuery, limit: int) -> list[int]:
+        if query.text and text_match(query.text) is None and query.order != "created":
+            # Without trigrams every text is compared, which is fastest in storage order.
+            numbers = await self._in_index_order(query, "created", limit)
+            if len(numbers) < limit:
+                sql = f"""SELECT number FROM prompts WHERE {self._driver.any_of("number", "$1")}
+                          ORDER BY {PROMPT_ORDERS[query.order]}"""
+                return [row[0] for row in await self._driver.rows(sql, self._driver.list_value(numbers))]
+        return await self._in_index_order(query, query.order, limit)
+
+    async def _in_index_order(
+        self, query: PromptQuery, order: PromptOrder, limit: int, offset: int = 0
+    ) -> list[int]:
+        """Return the numbers of matches in the order of an index, so that the search stops after enough."""
+        bindings = Bindings(query.project)
+        tagged = await self._tagged_sql(query, bindings)
+        among = f"+number IN (SELECT prompt FROM ({tagged}))" if tagged else "true"
+        candidate, matches = "true", "true"
+        if query.text:
+            candidate = candidates("prompt", text_match(query.text), bindings, hint="+")
+            matches = _matches(query.text, bindings)
+        # CASE fixes the order of evaluation: texts are compared last.
+        sql = f"""SELECT number FROM prompts INDEXED BY {_INDEXES[order]} WHERE project = $1
+                  AND CASE WHEN {among} AND {candidate} THEN {matches} ELSE false END
+                  ORDER BY {PROMPT_ORDERS[order]} {bindings.page(limit, offset)}"""
+        return [row[0] for row in await self._driver.rows(sql, *bindings.values)]
+
+    async def _tagged_sql(self, query: PromptQuery, bindings: Bindings) -> str:
+        """SQL for the times and numbers of prompts with any of some tags and all of others; empty without."""
+        tagged = "SELECT updated_at, prompt FROM prompt_tags AS tagged WHERE project = $1 AND tag ="
+        with_any = " UNION ".join(f"{tagged} {bindings.add(tag)}" for tag in query.any_tag)
+        if not query.all_tags:
+            return with_any
+        counts = {
+            tag: await self._driver.value(
+                "SELECT count(*) FROM prompt_tags WHERE project = $1 AND tag = $2", query.project, tag
+            )
+            for tag in query.all_tags
+        }
+        # Only the prompts of the rarest tag are read.
+        rarest, *others = sorted(query.all_tags, key=counts.__getitem__)
+        with_all = f"{tagged} {bindings.add(rarest)}" + "".join(
+            f""" AND EXISTS (SELECT 1 FROM prompt_tags WHERE project = $1 AND tag = {bindings.add(tag)}
+                 AND updated_at = tagged.updated_at AND prompt = tagged.prompt)"""
+            for tag in others
+        )
+        return f"SELECT updated_at, prompt FROM ({with_any}) INTERSECT {with_all}" if with_any else with_all
+
+
+def _matches(text: str, bindings: Bindings) -> str:
+    contains = Contains(fold(text), bindings)
+    return f"({contains.in_column('title')} OR {contains.in_column('content')})"

@@ -1,0 +1,178 @@
+"""Queries for the indexes of SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import apsw
+
+from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
+from dittybag.domain.resources import Resource
+from dittybag.domain.text import fold, search_words
+from dittybag.storage.sql.connected_tables import ConnectedTables
+from dittybag.storage.sql.entity_rows import folded_or_none
+from dittybag.storage.sql.quick_search import NEWEST, OWNERS
+from dittybag.storage.sql.sql_driver import Bindings
+from dittybag.storage.sqlite.prompt_search import PromptSearch
+from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
+from dittybag.storage.sqlite.text_search import (
+    INDEXES,
+    Contains,
+    PendingIndex,
+    candidates,
+    index_text,
+    text_match,
+    words_match,
+)
+
+#: With more candidates than this, scanning all tasks is faster.
+_MAX_CANDIDATES: Final = 5000
+#: This many characters of a text leave few candidates.
+_LEAD_LENGTH: Final = 8
+
+#: At most this many candidates are searched as you type: by title, and, which takes longer, by text.
+_MAX_TITLES: Final = 5000
+_MAX_TEXTS: Final = 1000
+
+#: The condition of the partial index on entities; a query must repeat it to use the index.
+_INDEXED: Final = "(action <> 'create' OR kind IN ('project', 'task'))"
+
+_CONTENT: Final = "(SELECT CAST(bytes AS TEXT) FROM contents WHERE contents.sha256 = resources.sha256)"
+
+
+class SqliteQueries:
+    """See `dittybag.storage.sql.native_queries.NativeQueries`."""
+
+    tags_sql = "prompt_tags"
+
+    def __init__(self, driver: SqliteDriver) -> None:
+        self._driver = driver
+        self.pending = PendingIndex(driver.connection)
+        self.find_prompts = PromptSearch(driver, self.pending).find
+
+    def has_tag(self, project: str, tag: str) -> str:
+        return f"number IN (SELECT prompt FROM prompt_tags WHERE project = {project} AND tag = {tag})"
+
+    def has_uri(self, uri: str, bindings: Bindings) -> str:
+        return f"uri = {bindings.add(uri)}"
+
+    def title_condition(self, text: str, bindings: Bindings) -> str:
+        return Contains(fold(text), bindings).in_column("title")
+
+    def text_condition(self, kind: Kind, text: str, bindings: Bindings) -> str:
+        contains = Contains(fold(text), bindings)
+        if kind == "prompt":
+            return contains.in_column("content")
+        return f"(is_text AND {contains.in_column('content', _CONTENT)})"
+
+    async def word_condition(self, text: str, columns: Sequence[str], bindings: Bindings) -> str:
+        self.pending.write()
+        words = search_words(text)
+        # Only the beginning of the longest word is matched in the index: more trigrams take longer.
+        match = words_match([max(words, key=len, default="")[:_LEAD_LENGTH]])
+        conditions = []
+        for word in words:
+            contains = Contains(word, bindings)
+            conditions.append(f"({' OR '.join(map(contains.in_column, columns))})")
+        if match is not None and await self._is_rare(match):
+            conditions.append(candidates("task", match, bindings))
+        return " AND ".join(conditions) or "true"
+
+    async def _is_rare(self, match: str) -> bool:
+        """Whether the index finds few candidates."""
+        sql = "SELECT count(*) FROM (SELECT 1 FROM task_index WHERE task_index MATCH $1 LIMIT $2)"
+        found: int = await self._driver.value(sql, match, _MAX_CANDIDATES + 1)
+        return found <= _MAX_CANDIDATES
+
+    async def indexed_condition(
+        self, kind: Kind, text: str, condition: str, bindings: Bindings
+    ) -> tuple[str, Bindings]:
+        self.pending.write()
+        return f"{candidates(kind, text_match(text), bindings)} AND {condition}", bindings
+
+    async def newest(self, kind: Kind, owner: int | str, text: str) -> list[tuple[str, Bindings]]:
+        self.pending.write()
+        match = words_match(search_words(text)) if kind == "task" else text_match(text)
+        numbers = await self._newest_numbers(kind, owner, match)
+        described = ENTITY_TYPES[kind]
+        among = self._driver.any_of(described.key, "$1")
+        source = f"{described.table} WHERE {among} AND {self._driver.unindexed(OWNERS[kind])} = $2"
+        return [
+            (source, Bindings(self._driver.list_value(some), owner))
+            for some in (numbers, numbers[:_MAX_TEXTS])
+        ]
+
+    async def _newest_numbers(self, kind: Kind, owner: int | str, match: str | None) -> list[int]:
+        """Return the numbers of rows that may match, the newest of them if there are many."""
+        described = ENTITY_TYPES[kind]
+        key, index = described.key, INDEXES[kind]
+
+        async def numbers(sql: str, *values: Any) -> list[int]:
+            return [row[0] for row in await self._driver.rows(f"{sql} LIMIT {_MAX_TITLES}", *values)]
+
+        owned = f"SELECT {key} FROM {described.table} WHERE {OWNERS[kind]} = $1"
+        count = 0 if match is None else len(await numbers(owned, owner))
+        # If the query is too short for the index, or there are few rows.
+        if match is None or count <= _MAX_TEXTS:
+            return await numbers(f"{owned} ORDER BY {NEWEST[kind]}", owner)
+        if count < _MAX_TITLES:
+            # Filter by owner first, so that the matches of other owners do not use up the limit.
+            matching = f"SELECT rowid FROM {index} WHERE {index} MATCH $2"
+            return await numbers(f"{owned} AND {key} IN ({matching}) ORDER BY {key} DESC", owner, match)
+        return await numbers(f"SELECT rowid FROM {index} WHERE {index} MATCH $1 ORDER BY rowid DESC", match)
+
+    @asynccontextmanager
+    async def as_operator(self) -> AsyncIterator[None]:
+        yield
+
+    def entity_conditions(self, kind: Kind, entity: str) -> list[str]:
+        indexed = f"kind = '{kind}' AND entity = {entity} AND {_INDEXED}"
+        described = ENTITY_TYPES[kind]
+        if described.key == "id":
+            return [indexed]
+        # The index does not have the change that created the entity, whose `seq` is the number of the entity.
+        # The number of a deleted entity is in the change that deleted it.
+        number = f"""coalesce(
+            (SELECT number FROM {described.table} WHERE id = {entity}),
+            (SELECT coalesce(after, before) ->> 'number' FROM changes WHERE {indexed} LIMIT 1))"""
+        return [indexed, f"entity = {entity} AND NOT {_INDEXED} AND seq = {number}"]
+
+    def resource_columns(self, resource: Resource, text: str | None) -> dict[str, Any]:
+        return {"folded_content": folded_or_none(text)}
+
+    async def delete_content_uses(self) -> None:
+        """Do nothing: the uses of contents are recorded for row-level security."""
+
+    async def index(
+        self,
+        kind: Kind,
+        before: Entity | None,
+        after: Entity | None,
+        content: Callable[[str], Awaitable[bytes]],
+    ) -> None:
+        if kind == "project":
+            return
+
+        async def text(entity: Entity | None) -> str | None:
+            if entity is None:
+                return None
+            if isinstance(entity, Resource) and entity.is_text:
+                return index_text(kind, entity, (await content(entity.sha256)).decode())
+            return index_text(kind, entity, None)
+
+        old, new = await text(before), await text(after)
+        if old != new:
+            number = getattr(after if after is not None else before, ENTITY_TYPES[kind].key)
+            self.pending.add(kind, number, new, in_index=old is not None)
+
+
+class SqliteTables(ConnectedTables):
+    """The tables on a connection to a file."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        driver = SqliteDriver(connection)
+        self.connection = connection
+        self.queries = SqliteQueries(driver)
+        super().__init__(driver, self.queries)
