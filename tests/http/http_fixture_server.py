@@ -8,8 +8,9 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from dittybag.http.application import HttpApplication
 from dittybag.http.endpoint import HttpEndpoint, HttpLimits
-from dittybag.http.host_checks import HostCheckMiddleware
+from dittybag.http.host_checks import HostCheck
 from dittybag.http.http_sessions import MemorySessionRegistry
 from dittybag.http.uvicorn_server import (
     GRACE_SECONDS,
@@ -135,13 +136,8 @@ async def run(options: FixtureOptions) -> None:
     with listening_socket("127.0.0.1", 0) as listener:
         async with server.lifespan():
             print(listener.getsockname()[1], flush=True)
-            host_check = HostCheckMiddleware(endpoint, origins=options.origins)
-            await serve(
-                host_check,
-                listener,
-                lambda: endpoint.close(GRACE_SECONDS / 2),
-                sync_handlers={b"/mcp": host_check.wrap_sync(endpoint.handle_sync)},
-            )
+            application = HttpApplication([HostCheck(origins=options.origins), endpoint])
+            await serve(application, listener, lambda: endpoint.close(GRACE_SECONDS / 2))
 
 
 if __name__ == "__main__":

@@ -196,8 +196,6 @@ def call_tool(ctx: Context) -> Outcome:
     tool = server.tools.get(name)
     if tool is None:
         raise InvalidParams(f"Unknown tool: {name}")
-    if tool.starts_without_task:
-        ctx.starts_without_task = True
     try:
         value = tool.run(_convert_arguments(tool, ctx), ctx)
     except _REPORTABLE_ERRORS as error:
