@@ -70,6 +70,14 @@ def add_tools(server: Server) -> None:
         await asyncio.sleep(0)
         return arguments.text
 
+    @server.tool("task", description="Returns whether one task runs the whole call")
+    async def task(arguments: NoArguments, ctx: Context) -> str:
+        first = asyncio.current_task()
+        # This raises an error outside of a task.
+        async with asyncio.timeout(5):
+            await asyncio.sleep(0)
+        return str(first is not None and first is asyncio.current_task())
+
     @server.tool("long", SizeArguments, description="Returns a text of this size")
     def long(arguments: SizeArguments, ctx: Context) -> str:
         return "x" * arguments.size

@@ -34,7 +34,11 @@ class _UvicornServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._on_start()
+        try:
+            self._on_start()
+        except BaseException:
+            self._stop_listening()
+            raise
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -53,9 +57,12 @@ class _UvicornServer(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+    def _stop_listening(self) -> None:
         for server in self.servers:
             server.close()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stop_listening()
         # Streams do not end by themselves.
         await self._on_shutdown()
         await super().shutdown(sockets)

@@ -267,10 +267,11 @@ class Session:
             self._remove_running(ctx)
             self._fail(ctx, error)
         else:
-            self._remove_running(ctx)
+            if ctx.task is not None:
+                self._remove_running(ctx)
             self._succeed(ctx, result)
         finally:
-            if self._order is not None:
+            if ctx.is_ordered and self._order is not None:
                 self._order.end(ctx)
 
     def _add_running(self, ctx: Context) -> None:
@@ -329,6 +330,8 @@ class Session:
 
     def has_room(self) -> bool:
         """Return whether the transport may pass more messages. If not, `on_room` is called once it may."""
+        if not self._running and not self._is_room_awaited:
+            return True
         waiting = 0 if self._order is None else len(self._order)
         has_room = waiting < _MAX_WAITING and self._held_bytes <= _MAX_HELD_BYTES
         if not has_room and self._pending_requests is not None and self._pending_requests.is_waiting:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine, Generator
-from contextvars import Context, copy_context
+from contextvars import Context
 from types import coroutine
 from typing import Any, TypeVar
 
@@ -42,31 +42,32 @@ if sys.version_info >= (3, 12):
         return asyncio.Task(coroutine, loop=loop, eager_start=True)
 
 else:
+    #: The first step of a new task, and its context.
+    _captured: list[tuple[Callable[[], object], Context]] = []
+
+    def _capture(step: Callable[[], object], *, context: Context) -> None:
+        _captured.append((step, context))
 
     def start(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
         """Run `coroutine` in a task until it waits or ends. `loop` is the running event loop."""
         # Python 3.11 has no eager tasks: a new task schedules its first step with `call_soon`. Replace
-        # `call_soon` to capture that step and run it now. A loop without `__dict__` does not allow this.
-        context = copy_context()
-        if not hasattr(loop, "__dict__"):
-            return loop.create_task(coroutine, context=context)
-        steps: list[Callable[[], object]] = []
-
-        def capture(step: Callable[[], object], *, context: Context | None = None) -> None:
-            steps.append(step)
-
-        loop.call_soon = capture  # type: ignore[method-assign, assignment]
+        # `call_soon` to capture that step and run it now. uvloop does not allow this.
         try:
-            task = asyncio.Task(coroutine, loop=loop, context=context)
+            loop.call_soon = _capture  # type: ignore[method-assign, assignment]
+        except AttributeError:
+            return loop.create_task(coroutine)
+        try:
+            task = asyncio.Task(coroutine, loop=loop)
         finally:
             del loop.call_soon
+        step, context = _captured.pop()
         outer = asyncio.current_task(loop)
-        if outer is not None:
-            asyncio.tasks._leave_task(loop, outer)  # noqa: SLF001  # the hooks for task implementations
+        if outer is None:
+            context.run(step)
+            return task
+        asyncio.tasks._leave_task(loop, outer)  # noqa: SLF001  # the hooks for task implementations
         try:
-            for step in steps:
-                context.run(step)
+            context.run(step)
         finally:
-            if outer is not None:
-                asyncio.tasks._enter_task(loop, outer)  # noqa: SLF001
+            asyncio.tasks._enter_task(loop, outer)  # noqa: SLF001
         return task
