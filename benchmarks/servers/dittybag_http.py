@@ -9,13 +9,14 @@ from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it impor
 
 from dittybag_stdio import server
 
+from dittybag.http.application import HttpApplication
 from dittybag.http.endpoint import HttpEndpoint
-from dittybag.http.host_checks import HostCheckMiddleware
+from dittybag.http.host_checks import HostCheck
 
 HOST = "127.0.0.1"
 
 endpoint = HttpEndpoint(server)
-application = HostCheckMiddleware(endpoint)
+application = HttpApplication([HostCheck(), endpoint])
 
 
 def on_httptools(port: int) -> None:
@@ -23,8 +24,7 @@ def on_httptools(port: int) -> None:
     from dittybag.http.uvicorn_server import listening_socket, new_event_loop, serve
 
     with listening_socket(HOST, port) as listener, asyncio.Runner(loop_factory=new_event_loop) as runner:
-        sync_handlers = {b"/mcp": application.wrap_sync(endpoint.handle_sync)}
-        runner.run(serve(application, listener, lambda: endpoint.close(0), sync_handlers=sync_handlers))
+        runner.run(serve(application, listener, lambda: endpoint.close(0)))
 
 
 def on_h11(port: int) -> None:

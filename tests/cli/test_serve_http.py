@@ -255,7 +255,6 @@ def test_every_response_has_a_request_id_without_authentication(
     with ExitStack() as stack:
         connection = stack.enter_context(closing(shared_server.connect()))
         frame = msgspec.json.encode(request("ping"))
-        # Identical headers on one connection take the fast path.
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         found += [send_request(connection, "POST", "/mcp", frame, headers) for _ in range(5)]
         named = send_request(connection, "POST", "/mcp", frame, {**headers, "X-Request-Id": "mine.1"})

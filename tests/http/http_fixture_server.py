@@ -8,8 +8,9 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from dittybag.http.application import HttpApplication
 from dittybag.http.endpoint import HttpEndpoint, HttpLimits
-from dittybag.http.host_checks import HostCheckMiddleware
+from dittybag.http.host_checks import HostCheck
 from dittybag.http.http_sessions import MemorySessionRegistry
 from dittybag.http.uvicorn_server import (
     GRACE_SECONDS,
@@ -68,6 +69,14 @@ def add_tools(server: Server) -> None:
     async def echo(arguments: FixtureEchoArguments, ctx: Context) -> str:
         await asyncio.sleep(0)
         return arguments.text
+
+    @server.tool("task", description="Returns whether one task runs the whole call")
+    async def task(arguments: NoArguments, ctx: Context) -> str:
+        first = asyncio.current_task()
+        # This raises an error outside of a task.
+        async with asyncio.timeout(5):
+            await asyncio.sleep(0)
+        return str(first is not None and first is asyncio.current_task())
 
     @server.tool("long", SizeArguments, description="Returns a text of this size")
     def long(arguments: SizeArguments, ctx: Context) -> str:
@@ -135,13 +144,8 @@ async def run(options: FixtureOptions) -> None:
     with listening_socket("127.0.0.1", 0) as listener:
         async with server.lifespan():
             print(listener.getsockname()[1], flush=True)
-            host_check = HostCheckMiddleware(endpoint, origins=options.origins)
-            await serve(
-                host_check,
-                listener,
-                lambda: endpoint.close(GRACE_SECONDS / 2),
-                sync_handlers={b"/mcp": host_check.wrap_sync(endpoint.handle_sync)},
-            )
+            application = HttpApplication([HostCheck(origins=options.origins), endpoint])
+            await serve(application, listener, lambda: endpoint.close(GRACE_SECONDS / 2))
 
 
 if __name__ == "__main__":

@@ -144,7 +144,6 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             output_schema=self.output,
             run=run,
             format_error=self._format_error,
-            starts_without_task=True,
             effect="writes" if self.effect.writes else "reads",
             annotations=ToolAnnotations(
                 read_only_hint=not self.effect.writes,

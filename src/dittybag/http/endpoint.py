@@ -3,50 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import Struct
 
 from dittybag.http import request_headers as routing
-from dittybag.http.asgi_messages import (
-    ANONYMOUS,
-    AUTH_INFO,
-    COUNT_UNREAD,
-    Application,
-    AsgiScope,
-    AuthInfo,
-    CompleteResponse,
-    Disconnected,
-    Header,
-    Headers,
-    HttpError,
-    Receive,
-    Send,
-    read_body,
-    respond,
-    send_error,
-)
+from dittybag.http.asgi_messages import AuthInfo, Header, Headers, HttpError, accepts
 from dittybag.http.event_streams import EventStream, ResponseOnlyStream
+from dittybag.http.http_request import HttpRequest
 from dittybag.http.http_sessions import (
     MemorySessionRegistry,
     OpenSession,
     ResourceUpdates,
     SessionRegistry,
     SessionState,
+    open_for_request,
 )
-from dittybag.http.response_delivery import ResponseDelivery
-from dittybag.http.unread_responses import LARGE_BYTES, ClientResponses, UnreadResponses
+from dittybag.http.response_delivery import ResponseDelivery, run_and_deliver
+from dittybag.http.unread_responses import LARGE_BYTES, UnreadResponses
 from dittybag.protocol.batches import expects_response
 from dittybag.protocol.dispatch import Session
-from dittybag.protocol.eras.revisions import REVISIONS
+from dittybag.protocol.eras.revisions import REVISIONS, Revision
 from dittybag.protocol.eras.versions import (
     HANDSHAKE_VERSIONS,
     STATELESS_VERSIONS,
     V2025_03_26,
     V2025_11_25,
 )
-from dittybag.protocol.frame_decoding import decode_body
+from dittybag.protocol.frame_decoding import decode_in_thread
 from dittybag.protocol.jsonrpc import LONG_BYTES, Decoded, MalformedFrame, decode, encode, request_id_of
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.request_meta import PROTOCOL_VERSION
@@ -100,7 +86,7 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
 
 
 class HttpEndpoint:
-    """The ASGI application of one MCP server."""
+    """The MCP endpoint of one server: the last middleware of its path."""
 
     def __init__(
         self,
@@ -117,25 +103,16 @@ class HttpEndpoint:
         self._open: dict[str, OpenSession] = {}
         #: Sessions of single running requests.
         self._temporary: set[Session] = set()
-        self._finish_tasks: set[asyncio.Future[None]] = set()
         self._streams = 0
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        headers, auth = Headers.from_scope(scope), scope.get(AUTH_INFO, ANONYMOUS)
-        unread = self._unread_of(scope, auth)
-        try:
-            if scope["method"] == "POST":
-                await self._post(headers, receive, send, auth, unread)
-            elif scope["method"] == "GET":
-                await self._get(headers, receive, send, auth, unread)
-            elif scope["method"] == "DELETE":
-                await self._delete(headers, send, auth)
-            else:
-                raise _not_allowed()
-        except HttpError as error:
-            await send_error(send, error, receive=receive)
-        except Disconnected:
-            return
+    def __call__(self, request: HttpRequest) -> Awaitable[bool]:
+        if request.method == "POST":
+            return self._post(request)
+        if request.method == "GET":
+            return self._get(request)
+        if request.method == "DELETE":
+            return self._delete(request)
+        raise _not_allowed()
 
     @property
     def streams(self) -> int:
@@ -154,128 +131,85 @@ class HttpEndpoint:
         self._open.clear()
         await asyncio.gather(*sessions, *temporary)
 
-    def _unread_of(self, scope: AsgiScope, auth: AuthInfo) -> ClientResponses:
-        return self._unread.of(auth.principal_id, scope.get(COUNT_UNREAD))
-
     # POST
 
-    def handle_sync(
-        self, headers: Headers, body: bytes, auth: AuthInfo = ANONYMOUS
-    ) -> CompleteResponse | Application | None:
-        """Handle a request outside of sessions synchronously. See `SyncHandler`."""
-        options: _PostOptions | None = headers.cache.get(_PostOptions)
-        if options is None or not options.accepts_json or len(body) > LONG_BYTES:
-            return None
+    async def _post(self, request: HttpRequest) -> bool:
+        options = _options_of(request.headers)
+        body = await request.read_body(self._server.limits.message_bytes, self._limits.body_seconds)
         try:
-            decoded = decode(body)
-            started = self._start_request(decoded, headers, options, auth)
-        except (MalformedFrame, HttpError):
-            return None
-        if started is None:
-            return None
-        frame = started.stream.sole_response()
-        if frame is not None and len(frame) <= LARGE_BYTES:
-            return started.status_of(started.stream.error), frame, b""
-
-        async def rest(scope: AsgiScope, receive: Receive, send: Send) -> None:
-            unread = self._unread_of(scope, auth)
-            await self._deliver(
-                started,
-                _PostRequest(decoded, headers, receive, send, options, auth=auth, unread=unread),
-            )
-
-        return rest
-
-    async def _post(
-        self, headers: Headers, receive: Receive, send: Send, auth: AuthInfo, unread: ClientResponses
-    ) -> None:
-        options = headers.cache.get(_PostOptions) or _PostOptions.from_headers(headers)
-        body = await read_body(headers, receive, self._server.limits.message_bytes, self._limits.body_seconds)
-        try:
-            decoded = await decode_body(body)
+            decoded = decode(body) if len(body) <= LONG_BYTES else await decode_in_thread(body)
         except MalformedFrame as malformed:
-            await send_error(send, HttpError(400, malformed.error), malformed.request_id)
-            return
-        request = _PostRequest(decoded, headers, receive, send, options, auth=auth, unread=unread)
+            await request.fail(HttpError(400, malformed.error), malformed.request_id)
+            return True
         try:
-            if (started := self._start_request(decoded, headers, options, auth)) is not None:
-                await self._deliver(started, request)
-            elif _is_stateless(decoded.value, options):
-                await self._listen(request)
-            else:
-                await self._handshake(request)
+            await self._choose_handler(_PostRequest(request, decoded, options, self._unread))
         except HttpError as error:
-            await send_error(send, error, request_id_of(decoded.value))
+            await request.fail(error, request_id_of(decoded.value))
+        return True
+
+    async def post_decoded(self, request: HttpRequest, decoded: Decoded) -> None:
+        """Handle a POST request whose body has already been read and decoded."""
+        options = _options_of(request.headers)
+        try:
+            await self._choose_handler(_PostRequest(request, decoded, options, self._unread))
+        except HttpError as error:
+            await request.fail(error, request_id_of(decoded.value))
+
+    def _choose_handler(self, post: _PostRequest) -> Awaitable[None]:
+        """Return what handles a message. Raises `HttpError`."""
+        message, options, headers = post.decoded.value, post.options, post.request.headers
+        is_stateless = _is_stateless(message, options)
+        if is_stateless and post.expects_response:
+            self._check_stateless(message, headers)
+            if message["method"] == "subscriptions/listen":
+                return self._listen(post)
+            return self._run(post, None)
+        if not is_stateless:
+            if type(message) is dict and message.get("method") == "initialize" and "id" in message:
+                return self._initialize(post)
+            if (session_id := headers.get(SESSION)) is not None:
+                return self._post_in_session(session_id, post)
+            revision = REVISIONS[_handshake_version(headers) or V2025_03_26]
+            if post.expects_response:
+                return self._run(post, revision)
+        # Without a session, a notification or response has no effect.
+        return post.request.respond(202)
 
     # Outside of sessions
 
-    def _start_request(
-        self, decoded: Decoded, headers: Headers, options: _PostOptions, auth: AuthInfo
-    ) -> _StartedRequest | None:
-        """Start a request that neither belongs to a session nor opens one. Raises `HttpError`.
+    async def _run(self, post: _PostRequest, revision: Revision | None) -> None:
+        """Run a request outside of sessions. `revision`: `None` if it is stateless."""
+        stream = post.options.new_stream()
+        session = open_for_request(self._server, stream, post.request.auth)
+        if revision is not None:
+            session.revision = revision
+        status_of = _stateless_status if revision is None else _handshake_status
 
-        Returns `None` for every other message.
-        """
-        message = decoded.value
-        if type(message) is not dict or "id" not in message or "method" not in message:
-            return None
-        stateless = _is_stateless(message, options)
-        if stateless:
-            self._check_stateless(message, headers)
-            if message["method"] == "subscriptions/listen":
-                return None
-        elif options.session is not None or message["method"] == "initialize":
-            return None
-        stream = options.new_stream()
-        session = self._session(stream, auth)
-        if not stateless:
-            session.revision = REVISIONS[_handshake_version(headers) or V2025_03_26]
-        session.receive_decoded(decoded, stream)
-        return _StartedRequest(
-            session, stream, _stateless_status if stateless else _handshake_status, stateless
-        )
+        async def deliver() -> None:
+            delivered = await post.deliver(stream, status_of)
+            if not delivered and revision is None:
+                # Only in the stateless revision is a disconnect a cancellation.
+                session.cancel(request_id_of(post.decoded.value) or 0)
 
-    async def _deliver(self, started: _StartedRequest, request: _PostRequest) -> None:
-        session, stream = started.session, started.stream
-        if stream.finished:
-            await request.deliver(stream, started.status_of)
-            return
         self._temporary.add(session)
         try:
-            delivered_all = await request.deliver(stream, started.status_of)
-        except BaseException:
+            await run_and_deliver(session, post.decoded, stream, deliver)
+            if not session.is_idle():
+                # A batch runs in tasks of its own, and goes on after a disconnect.
+                await session.wait_until_idle()
+        finally:
             self._temporary.discard(session)
-            raise
-        if delivered_all or started.stateless:
-            # In the stateless revision a disconnect cancels the request.
-            self._temporary.discard(session)
-            await session.close(0)
-        else:
-            task = asyncio.ensure_future(self._finish(session))
-            self._finish_tasks.add(task)
-            task.add_done_callback(self._finish_tasks.discard)
 
-    async def _finish(self, session: Session) -> None:
-        """Let a request finish after its client disconnected, which is not a cancellation."""
-        await session.wait_until_idle()
-        self._temporary.discard(session)
-
-    async def _listen(self, request: _PostRequest) -> None:
-        """Handle a stateless notification, response or `subscriptions/listen` request."""
-        message = request.decoded.value
-        if not request.expects_response:
-            # A notification or response gets no response, and without a session it has no effect.
-            await respond(request.send, 202)
-            return
-        self._check_stateless(message, request.headers)
+    async def _listen(self, post: _PostRequest) -> None:
+        """Handle a `subscriptions/listen` request."""
         self._reserve_stream()
         stream = EventStream()
-        session = self._session(stream, request.auth)
+        session = open_for_request(self._server, stream, post.request.auth)
         self._temporary.add(session)
         try:
-            session.receive_decoded(request.decoded, stream)
-            if not await request.deliver(stream, _stateless_status):
-                session.cancel(request_id_of(message) or 0)
+            session.receive_decoded(post.decoded, stream)
+            if not await post.deliver(stream, _stateless_status):
+                session.cancel(request_id_of(post.decoded.value) or 0)
         finally:
             self._temporary.discard(session)
             self._streams -= 1
@@ -294,32 +228,10 @@ class HttpEndpoint:
         except ProtocolError as error:
             raise HttpError(400, error) from error
 
-    async def _handshake(self, request: _PostRequest) -> None:
-        value = request.decoded.value
-        if type(value) is dict and value.get("method") == "initialize" and "id" in value:
-            await self._initialize(request)
-            return
-        session_id = request.headers.get(SESSION)
-        if session_id is not None:
-            await self._post_in_session(
-                session_id, await self._open_session(session_id, request.auth), request
-            )
-            return
-        revision = REVISIONS[_handshake_version(request.headers) or V2025_03_26]
-        if not request.expects_response:
-            await respond(request.send, 202)
-            return
-        # A batch, or an invalid message.
-        stream = request.options.new_stream()
-        session = self._session(stream, request.auth)
-        session.revision = revision
-        session.receive_decoded(request.decoded, stream)
-        await self._deliver(_StartedRequest(session, stream, _handshake_status, stateless=False), request)
-
-    async def _initialize(self, request: _PostRequest) -> None:
+    async def _initialize(self, post: _PostRequest) -> None:
         stream = EventStream()
-        session = self._session(stream, request.auth)
-        session.receive_decoded(request.decoded, stream)
+        session = open_for_request(self._server, stream, post.request.auth)
+        session.receive_decoded(post.decoded, stream)
         headers: tuple[Header, ...] = ()
         if stream.error is None:
             session_id = os.urandom(16).hex()
@@ -337,44 +249,47 @@ class HttpEndpoint:
             await self._registry.add(session_id, state)
             headers = ((SESSION, session_id.encode()),)
         await session.close(0)
-        await request.deliver(stream, _handshake_status, headers=headers)
+        await post.deliver(stream, _handshake_status, headers=headers)
 
-    async def _post_in_session(self, session_id: str, opened: OpenSession, request: _PostRequest) -> None:
-        _handshake_version(request.headers)
-        if not request.expects_response:
-            opened.session.receive_decoded(request.decoded, opened.session_stream)
-            await respond(request.send, 202)
+    async def _post_in_session(self, session_id: str, post: _PostRequest) -> None:
+        opened = await self._open_session(session_id, post.request.auth)
+        _handshake_version(post.request.headers)
+        if not post.expects_response:
+            opened.session.receive_decoded(post.decoded, opened.session_stream)
+            await post.request.respond(202)
             return
-        stream = opened.new_stream(response_only=not request.options.accepts_events)
-        opened.connections += 1
-        try:
-            opened.session.receive_decoded(request.decoded, stream)
+        stream = opened.new_stream(response_only=not post.options.accepts_events)
+
+        async def deliver() -> None:
             await self._save(session_id, opened)
             version = opened.session.revision.version
             # A disconnect is not a cancellation: the client may resume the stream.
-            await request.deliver(
+            await post.deliver(
                 stream,
                 _handshake_status,
                 resumable=True,
                 primed=version >= V2025_11_25,
                 when_streamed=opened.retain,
             )
+
+        opened.connections += 1
+        try:
+            await run_and_deliver(opened.session, post.decoded, stream, deliver)
         finally:
             opened.connections -= 1
 
     # GET and DELETE
 
-    async def _get(
-        self, headers: Headers, receive: Receive, send: Send, auth: AuthInfo, unread: ClientResponses
-    ) -> None:
+    async def _get(self, request: HttpRequest) -> bool:
+        headers = request.headers
         if headers.get(routing.VERSION) in STATELESS_VERSIONS:
             raise _not_allowed()
-        if not headers.accepts("text/event-stream"):
+        if not accepts(headers.accepted, "text/event-stream"):
             raise HttpError(406, InvalidRequest("The Accept header must allow text/event-stream"))
         session_id = headers.get(SESSION)
         if session_id is None:
             raise _not_allowed()
-        opened = await self._open_session(session_id, auth)
+        opened = await self._open_session(session_id, request.auth)
         _handshake_version(headers)
         stream, after = opened.session_stream, opened.session_stream.delivered
         if (last := headers.get(LAST_EVENT)) is not None:
@@ -389,35 +304,32 @@ class HttpEndpoint:
         try:
             primed = stream is not opened.session_stream and opened.session.revision.version >= V2025_11_25
             delivery = ResponseDelivery(
-                stream, receive, send, unread, resumable=True, primed=primed, after=after
+                stream, request, self._unread, resumable=True, primed=primed, after=after
             )
             await delivery.follow()
         finally:
             following.cancel()
             opened.connections -= 1
             self._streams -= 1
+        return True
 
-    async def _delete(self, headers: Headers, send: Send, auth: AuthInfo) -> None:
+    async def _delete(self, request: HttpRequest) -> bool:
+        headers = request.headers
         session_id = headers.get(SESSION)
         if headers.get(routing.VERSION) in STATELESS_VERSIONS or session_id is None:
             raise _not_allowed()
         state = await self._registry.find(session_id)
-        if state is None or state.principal != auth.principal_id or not await self._registry.end(session_id):
+        if state is None or state.principal != request.auth.principal_id:
+            raise _unknown_session()
+        if not await self._registry.end(session_id):
             raise _unknown_session()
         opened = self._open.pop(session_id, None)
         if opened is not None:
             await opened.close(0)
-        await respond(send, 204)
+        await request.respond(204)
+        return True
 
     # Sessions
-
-    def _session(self, outlet: EventStream, auth: AuthInfo) -> Session:
-        """Return a session for one request."""
-        if auth is ANONYMOUS:
-            return Session(self._server, outlet)
-        session = Session(self._server, outlet, principal_id=auth.principal_id)
-        session.set_principal(auth.principal, receives_notifications=auth.receives_notifications)
-        return session
 
     async def _open_session(self, session_id: str, auth: AuthInfo) -> OpenSession:
         """Return a session of this principal, opened if necessary. Raises `HttpError`."""
@@ -508,32 +420,34 @@ class _PostOptions(Struct, frozen=True):
 
     accepts_json: bool
     accepts_events: bool
-    session: str | None
     #: The version header names a stateless revision.
     is_stateless: bool
-
-    @classmethod
-    def from_headers(cls, headers: Headers) -> _PostOptions:
-        """Raises `HttpError` if the media types are not supported."""
-        media_type = headers.get(b"content-type") or ""
-        if media_type.partition(";")[0].strip().lower() != "application/json":
-            raise HttpError(415, InvalidRequest("The Content-Type must be application/json"))
-        options = cls(
-            headers.accepts("application/json"),
-            headers.accepts("text/event-stream"),
-            headers.get(SESSION),
-            headers.get(routing.VERSION) in STATELESS_VERSIONS,
-        )
-        if not options.accepts_json and not options.accepts_events:
-            raise HttpError(
-                406, InvalidRequest("The Accept header must allow application/json or text/event-stream")
-            )
-        headers.cache[cls] = options
-        return options
 
     def new_stream(self) -> EventStream:
         """Return a stream for the response."""
         return EventStream() if self.accepts_events else ResponseOnlyStream()
+
+
+@lru_cache(64)
+def _read_options(content_type: str | None, accepted: str, version: str | None) -> _PostOptions:
+    """Return the options of a request with these headers. Raises `HttpError` if they are not supported."""
+    if (content_type or "").partition(";")[0].strip().lower() != "application/json":
+        raise HttpError(415, InvalidRequest("The Content-Type must be application/json"))
+    options = _PostOptions(
+        accepts(accepted, "application/json"),
+        accepts(accepted, "text/event-stream"),
+        version in STATELESS_VERSIONS,
+    )
+    if not options.accepts_json and not options.accepts_events:
+        raise HttpError(
+            406, InvalidRequest("The Accept header must allow application/json or text/event-stream")
+        )
+    return options
+
+
+def _options_of(headers: Headers) -> _PostOptions:
+    """Raises `HttpError` if the media types are not supported."""
+    return _read_options(headers.get(b"content-type"), headers.accepted, headers.get(routing.VERSION))
 
 
 def _is_stateless(value: Any, options: _PostOptions) -> bool:
@@ -545,39 +459,18 @@ def _is_stateless(value: Any, options: _PostOptions) -> bool:
     return (type(meta) is dict and PROTOCOL_VERSION in meta) or options.is_stateless
 
 
-class _StartedRequest(Struct, frozen=True):
-    """A running request outside of sessions."""
-
-    session: Session
-    stream: EventStream
-    #: Maps the error code of the response, or `None`, to an HTTP status.
-    status_of: Callable[[int | None], int]
-    stateless: bool
-
-
 class _PostRequest:
-    """A POST request with a decoded body, and the connection for its response."""
+    """A POST request with a decoded body."""
 
-    __slots__ = ("_receive", "_unread", "auth", "decoded", "headers", "options", "send")
+    __slots__ = ("_unread", "decoded", "options", "request")
 
     def __init__(
-        self,
-        decoded: Decoded,
-        headers: Headers,
-        receive: Receive,
-        send: Send,
-        options: _PostOptions,
-        *,
-        auth: AuthInfo,
-        unread: ClientResponses,
+        self, request: HttpRequest, decoded: Decoded, options: _PostOptions, unread: UnreadResponses
     ) -> None:
-        self._unread = unread
-        self.auth = auth
+        self.request = request
         self.decoded = decoded
-        self.headers = headers
-        self.send = send
         self.options = options
-        self._receive = receive
+        self._unread = unread
 
     @property
     def expects_response(self) -> bool:
@@ -599,12 +492,11 @@ class _PostRequest:
         """Send the response. Return `False` if the client disconnected before the end."""
         frame = stream.sole_response()
         if self.options.accepts_json and frame is not None and len(frame) <= LARGE_BYTES:
-            await respond(self.send, status_of(stream.error), frame, headers=headers)
+            await self.request.respond(status_of(stream.error), frame, headers)
             return True
         delivery = ResponseDelivery(
             stream,
-            self._receive,
-            self.send,
+            self.request,
             self._unread,
             headers=headers,
             resumable=resumable,

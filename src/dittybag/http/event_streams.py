@@ -26,23 +26,25 @@ class StreamEvent(Struct, frozen=True):
 class EventStream:
     """An `Outlet` that buffers messages until a connection consumes them."""
 
+    # Most streams have a single message, so the defaults are class attributes.
+    #: The last message has been sent.
+    finished = False
+    #: The connection is to be closed; the client resumes the stream later.
+    paused = False
+    #: The code of the error response, if it is one.
+    error: int | None = None
+    _bytes = 0
+    _last = 0
+    _delivered = 0
+    _waiting: tuple[asyncio.Future[None], ...] = ()
+    #: The connected consumers, newest last. Only the newest gets events.
+    _consumers: tuple[object, ...] = ()
+
     def __init__(self, number: int = 0, instance: str = "") -> None:
         """`instance`: tells its event ids from those of the same stream in another process."""
         self.number = number
         self._instance = instance
-        #: The last message has been sent.
-        self.finished = False
-        #: The connection is to be closed; the client resumes the stream later.
-        self.paused = False
-        #: The code of the error response, if it is one.
-        self.error: int | None = None
         self._events: deque[StreamEvent] = deque()
-        self._bytes = 0
-        self._last = 0
-        self._delivered = 0
-        self._waiting: set[asyncio.Future[None]] = set()
-        #: The connected consumers, newest last. Only the newest gets events.
-        self._consumers: list[object] = []
 
     @property
     def full(self) -> bool:
@@ -97,10 +99,10 @@ class EventStream:
 
     def attach(self, consumer: object) -> None:
         """Deliver to this consumer from now on. When it detaches, the previous one is next."""
-        self._consumers.append(consumer)
+        self._consumers = (*self._consumers, consumer)
 
     def detach(self, consumer: object) -> None:
-        self._consumers.remove(consumer)
+        self._consumers = tuple(each for each in self._consumers if each is not consumer)
         self._wake()
 
     def is_current(self, consumer: object) -> bool:
@@ -137,11 +139,11 @@ class EventStream:
     async def wait_for_activity(self, seconds: float) -> bool:
         """Wait for the next message or detached consumer. Return `False` on timeout."""
         wakeup = asyncio.get_running_loop().create_future()
-        self._waiting.add(wakeup)
+        self._waiting = (*self._waiting, wakeup)
         try:
             done, _ = await asyncio.wait((wakeup,), timeout=seconds)
         finally:
-            self._waiting.discard(wakeup)
+            self._waiting = tuple(each for each in self._waiting if each is not wakeup)
         return bool(done)
 
     @property

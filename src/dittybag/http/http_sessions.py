@@ -10,7 +10,7 @@ from typing import Final, Protocol, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.http.asgi_messages import AuthInfo
+from dittybag.http.asgi_messages import ANONYMOUS, AuthInfo
 from dittybag.http.event_streams import MAX_BYTES, EventStream, ResponseOnlyStream
 from dittybag.protocol.dispatch import DEFAULT_LOG_LEVEL, Session
 from dittybag.protocol.eras.revisions import REVISIONS
@@ -112,6 +112,14 @@ class ResourceUpdates(Subscriptions):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._updated.wait()
+
+
+def open_for_request(server: Server, outlet: EventStream, auth: AuthInfo) -> Session:
+    """Return a session for one request."""
+    session = Session(server, outlet, principal_id=auth.principal_id)
+    if auth is not ANONYMOUS:
+        session.set_principal(auth.principal, receives_notifications=auth.receives_notifications)
+    return session
 
 
 class OpenSession:

@@ -7,9 +7,9 @@ import binascii
 import re
 from typing import Any, Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
-from dittybag.http.asgi_messages import ConflictingHeader, Headers
+from dittybag.http.asgi_messages import Headers
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.request_meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from dittybag.protocol.server import Server
@@ -25,28 +25,21 @@ _NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": 
 _BASE64: Final = re.compile(r"=\?base64\?(.*)\?=")
 
 
-class _RoutingHeaders(Struct, frozen=True):
-    """The decoded routing headers of a request. `UNSET`: the value cannot be decoded."""
-
-    version: str | UnsetType | None
-    method: str | UnsetType | None
-    name: str | UnsetType | None
-
-
 def check(message: JsonObject, headers: Headers, server: Server) -> None:
     """Raises `InvalidParams` or `HeaderMismatch` if fields are missing or headers and body differ."""
     params = message.get("params")
     meta = params.get("_meta") if type(params) is dict else None
-    routing = headers.cache.get(_RoutingHeaders) or _read(headers)
+    if headers.has_duplicates:
+        _check_conflicts(headers)
     if type(meta) is not dict or type(meta.get(PROTOCOL_VERSION)) is not str:
         raise InvalidParams(f"Invalid params: `_meta` must have `{PROTOCOL_VERSION}`, a string")
     if type(meta.get(CLIENT_CAPABILITIES)) is not dict:
         raise InvalidParams(f"Invalid params: `{CLIENT_CAPABILITIES}` is required and must be an object")
-    _require(routing.version, VERSION, meta[PROTOCOL_VERSION], "the version in `_meta`")
-    _require(routing.method, METHOD, message.get("method"), "the method")
+    _require(headers, VERSION, meta[PROTOCOL_VERSION], "the version in `_meta`")
+    _require(headers, METHOD, message.get("method"), "the method")
     member = _NAMED.get(str(message.get("method")))
     if member is not None and type(params) is dict and type(params.get(member)) is str:
-        _require(routing.name, NAME, params[member], f"`params.{member}`")
+        _require(headers, NAME, params[member], f"`params.{member}`")
         if message["method"] == "tools/call":
             _check_mirrored(params, headers, server)
 
@@ -61,24 +54,22 @@ def _check_mirrored(params: JsonObject, headers: Headers, server: Server) -> Non
         if isinstance(value, str | int):
             text = value if isinstance(value, str) else encode(value).decode()
             encoded = header.encode("latin-1", "replace")
-            _require(_decode_value(headers.get(encoded)), encoded, text, f"the argument `{name}`")
+            _require(headers, encoded, text, f"the argument `{name}`")
 
 
-def _read(headers: Headers) -> _RoutingHeaders:
-    try:
-        values = [_decode_value(headers.get_unambiguous(name)) for name in (VERSION, METHOD, NAME)]
-    except ConflictingHeader as error:
-        raise HeaderMismatch(f"The header {error} occurs several times with different values") from None
-    routing = headers.cache[_RoutingHeaders] = _RoutingHeaders(*values)
-    return routing
+def _check_conflicts(headers: Headers) -> None:
+    for name in (VERSION, METHOD, NAME):
+        if len(set(headers.get_all(name))) > 1:
+            problem = f"The header {name.decode()} occurs several times with different values"
+            raise HeaderMismatch(problem)
 
 
-def _require(value: str | UnsetType | None, name: bytes, expected: Any, what: str) -> None:
-    if value == expected:
-        return
+def _require(headers: Headers, name: bytes, expected: Any, what: str) -> None:
+    value = _decode_value(headers.get(name))
     if value is None:
         raise HeaderMismatch(f"The header {name.decode()} is missing; it must repeat {what}")
-    raise HeaderMismatch(f"The header {name.decode()} does not match {what}")
+    if value != expected:
+        raise HeaderMismatch(f"The header {name.decode()} does not match {what}")
 
 
 def _decode_value(value: str | None) -> str | UnsetType | None:
@@ -87,7 +78,7 @@ def _decode_value(value: str | None) -> str | UnsetType | None:
         return None
     if not value.isascii():
         return UNSET
-    found = _BASE64.fullmatch(value)
+    found = _BASE64.fullmatch(value) if value.startswith("=?") else None
     if found is None:
         return value
     try:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, Final
 
-from dittybag.http.asgi_messages import (
-    EVENTS,
-    Header,
-    Receive,
-    Send,
-    respond,
-)
+from dittybag.http.asgi_messages import EVENTS, Header
 from dittybag.http.event_streams import EventStream
-from dittybag.http.unread_responses import ClientResponses
-from dittybag.protocol.jsonrpc import error_frame, find_request_id
+from dittybag.http.http_request import HttpRequest
+from dittybag.http.unread_responses import UnreadResponses
+from dittybag.protocol.dispatch import Session
+from dittybag.protocol.jsonrpc import Decoded, error_frame, find_request_id
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.wire_errors import INTERNAL_ERROR, WireError
 
@@ -41,21 +37,23 @@ class ResponseDelivery:
     def __init__(
         self,
         stream: EventStream,
-        receive: Receive,
-        send: Send,
-        unread: ClientResponses,
+        request: HttpRequest,
+        unread: UnreadResponses,
         *,
         headers: Iterable[Header] = (),
         resumable: bool = False,
         primed: bool = False,
         after: int = 0,
         when_streamed: Callable[[EventStream], object] | None = None,
+        respond: Callable[[int, bytes, Iterable[Header]], Awaitable[None]] | None = None,
     ) -> None:
-        """`resumable`: events have ids. `primed`: start with an empty event. `after`: the last event seen."""
+        """`resumable`: events have ids. `primed`: start with an empty event. `after`: the last event seen.
+
+        `respond`: sends a complete response, given its status, body and headers.
+        """
         self._stream = stream
-        self._receive = receive
-        self._send = send
-        self._unread = unread
+        self._request = request
+        self._unread = unread.of(request.auth.principal_id, request.count_unread)
         self._headers = tuple(headers)
         self._resumable = resumable
         self._primed = primed
@@ -63,30 +61,42 @@ class ResponseDelivery:
         self._superseded = False
         #: Called when the response becomes an event stream.
         self._when_streamed = when_streamed
+        self._respond = respond or request.respond
+        #: Watches for a disconnect as soon as there is something to wait for.
+        self._disconnected: asyncio.Future[None] | None = None
 
     async def send_response(self, status_of: Callable[[int | None], int], *, as_json: bool) -> bool:
         """Send the response to a request. Return `False` if the client disconnected before the end."""
         stream = self._stream
-        if not stream.finished:
-            # Most requests finish soon and need no event stream.
-            disconnected = asyncio.ensure_future(self._wait_for_disconnect())
-            try:
-                return await self._wait_and_send(disconnected, status_of, as_json=as_json)
-            finally:
-                disconnected.cancel()
-        return await self._send_complete(status_of, as_json=as_json) or await self._send_events(None)
-
-    async def _wait_and_send(
-        self, disconnected: asyncio.Future[None], status_of: Callable[[int | None], int], *, as_json: bool
-    ) -> bool:
-        waiting = asyncio.ensure_future(self._stream.wait(0, PING_SECONDS))
         try:
-            await asyncio.wait((disconnected, waiting), return_when=asyncio.FIRST_COMPLETED)
+            # Most requests finish soon and need no event stream.
+            if not stream.finished and await self._wait(stream.wait(0, PING_SECONDS)) is None:
+                return False
+            return await self._send_complete(status_of, as_json=as_json) or await self._send_events()
         finally:
-            waiting.cancel()
-        if disconnected.done():
-            return False
-        return await self._send_complete(status_of, as_json=as_json) or await self._send_events(disconnected)
+            self._stop_watching()
+
+    async def follow(self) -> bool:
+        """Send events until the stream ends or the client disconnects."""
+        try:
+            return await self._send_events()
+        finally:
+            self._stop_watching()
+
+    async def _wait(self, waiting: Coroutine[Any, Any, bool]) -> bool | None:
+        """Wait for the stream. Return `False` on timeout, and `None` if the client has disconnected."""
+        if self._disconnected is None:
+            self._disconnected = asyncio.ensure_future(self._request.wait_for_disconnect())
+        something = asyncio.ensure_future(waiting)
+        try:
+            await asyncio.wait((self._disconnected, something), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            something.cancel()
+        return None if self._disconnected.done() else something.result()
+
+    def _stop_watching(self) -> None:
+        if self._disconnected is not None:
+            self._disconnected.cancel()
 
     async def _send_complete(self, status_of: Callable[[int | None], int], *, as_json: bool) -> bool:
         """Send the response in one piece if it is the only message. Return whether it was sent."""
@@ -95,34 +105,24 @@ class ResponseDelivery:
         if frame is not None and (as_json or stream.error is not None):
             stream.forget_response()
             if self._unread.may_send(len(frame)):
-                await respond(self._send, status_of(stream.error), frame, headers=self._headers)
+                await self._respond(status_of(stream.error), frame, self._headers)
             else:
                 retry = (b"retry-after", b"1")
-                await respond(self._send, 503, _refuse(frame), headers=(*self._headers, retry))
+                await self._respond(503, _refuse(frame), (*self._headers, retry))
             return True
         if stream.finished and stream.is_empty():
             # The request was cancelled: there is no response.
-            await respond(self._send, 202, headers=self._headers)
+            await self._request.respond(202, headers=self._headers)
             return True
         return False
 
-    async def follow(self) -> bool:
-        """Send events until the stream ends or the client disconnects."""
-        disconnected = asyncio.ensure_future(self._wait_for_disconnect())
-        try:
-            return await self._send_events(disconnected)
-        finally:
-            disconnected.cancel()
-
-    async def _send_events(self, disconnected: asyncio.Future[None] | None) -> bool:
+    async def _send_events(self) -> bool:
         stream = self._stream
         stream.attach(self)
         try:
             await self._start()
             while not await self._send_pending():
-                if disconnected is None:
-                    disconnected = asyncio.ensure_future(self._wait_for_disconnect())
-                if not await self._wait_for_more(disconnected):
+                if not await self._wait_for_more():
                     return False
         finally:
             stream.detach(self)
@@ -144,28 +144,22 @@ class ResponseDelivery:
                 self._position = event.number
         return stream.finished or stream.paused
 
-    async def _wait_for_more(self, disconnected: asyncio.Future[None]) -> bool:
+    async def _wait_for_more(self) -> bool:
         """Wait for events. Return `False` if the client has disconnected."""
         stream = self._stream
         if stream.is_current(self):
-            waiting = asyncio.ensure_future(stream.wait(self._position, PING_SECONDS))
+            found = await self._wait(stream.wait(self._position, PING_SECONDS))
         else:
-            waiting = asyncio.ensure_future(stream.wait_for_activity(PING_SECONDS))
-        try:
-            await asyncio.wait((disconnected, waiting), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            waiting.cancel()
-        if disconnected.done():
-            return False
-        if not waiting.result():
+            found = await self._wait(stream.wait_for_activity(PING_SECONDS))
+        if found is False:
             await self._write(b": keep-alive\n\n")
-        return True
+        return found is not None
 
     async def _start(self) -> None:
         if self._when_streamed is not None:
             self._when_streamed(self._stream)
         headers = [*_EVENT_HEADERS, *self._headers]
-        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self._request.send({"type": "http.response.start", "status": 200, "headers": headers})
         if self._primed:
             lines = f"id: {self._stream.event_id(self._position)}\nretry: {RETRY_MS}\n"
             await self._write(lines.encode() + b"data: \n\n")
@@ -177,11 +171,21 @@ class ResponseDelivery:
         return b"%bevent: message\ndata: %b\n\n" % (id_line, frame)
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:
-        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        await self._request.send({"type": "http.response.body", "body": data, "more_body": more})
 
-    async def _wait_for_disconnect(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            continue
+
+async def run_and_deliver(
+    session: Session, decoded: Decoded, stream: EventStream, deliver: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
+    """Run a request in this task, and deliver its response: in another task as soon as it has to wait."""
+    delivery: asyncio.Future[None] | None = None
+
+    def deliver_meanwhile() -> None:
+        nonlocal delivery
+        delivery = asyncio.ensure_future(deliver())
+
+    await session.run(decoded, stream, deliver_meanwhile)
+    await (delivery or deliver())
 
 
 def _refuse(frame: bytes) -> bytes:

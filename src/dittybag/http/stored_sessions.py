@@ -45,7 +45,7 @@ class StoreSessionRegistry:
         async def work(transaction: Transaction) -> StoredSession | None:
             return await transaction.sessions.get(id)
 
-        stored = await self._run(self._store.read(work))
+        stored = await self._run(self._store.read(work, single=True))
         if stored is None:
             return None
         unused = time.time_ns() // 1000 - stored.used_at

@@ -67,8 +67,6 @@ class Context:
     #: The client's answers from earlier rounds of this request.
     answers: Mapping[str, Any] = MappingProxyType({})
     task: asyncio.Task[None] | None = None
-    #: See `ToolDefinition.starts_without_task`.
-    starts_without_task = False
     #: Whether it reads or writes what other requests write; set only if its order matters.
     effect: Effect | None = None
     #: Counted as running by the `RequestOrder` of its session.

@@ -18,16 +18,8 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
-from dittybag.http.asgi_messages import (
-    REQUEST_ID,
-    AsgiScope,
-    Disconnected,
-    Headers,
-    HttpError,
-    Receive,
-    Send,
-    respond,
-)
+from dittybag.http.asgi_messages import AsgiScope, Disconnected, HttpError, Send
+from dittybag.http.http_request import HttpRequest
 from dittybag.services.caller import Caller
 from dittybag.web.browser_requests import (
     MalformedForm,
@@ -84,33 +76,31 @@ class WebApp:
         """End all open event streams."""
         self._event_streams.close()
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def __call__(self, http: HttpRequest) -> bool:
         try:
-            response = await self._respond(scope, receive)
-        except Disconnected:
-            return
+            response = await self._respond(http)
         except HttpError as refused:
             response = WebResponse(refused.status, str(refused.error).encode(), b"text/plain; charset=utf-8")
-        if not isinstance(response, WebResponse):
-            await response(receive, _with_security_headers(send))
-            return
-        body = b"" if scope["method"] == "HEAD" else response.body
-        await respond(
-            send, response.status, body, response.content_type, (*response.headers, *SECURITY_HEADERS)
-        )
+        if isinstance(response, WebResponse):
+            body = b"" if http.method == "HEAD" else response.body
+            headers = (*response.headers, *SECURITY_HEADERS)
+            await http.respond(response.status, body, headers, media_type=response.content_type)
+        else:
+            await response(http.receive, _with_security_headers(http.send))
+        return True
 
-    async def _respond(self, scope: AsgiScope, receive: Receive) -> WebResponse | StreamingResponse:
-        path, method = scope["path"], "GET" if scope["method"] == "HEAD" else scope["method"]
+    async def _respond(self, http: HttpRequest) -> WebResponse | StreamingResponse:
+        scope = http.scope
+        path, method = http.path, "GET" if http.method == "HEAD" else http.method
         if path.startswith("/static/"):
             return _static_file(path.removeprefix("/static/"), scope)
-        headers = Headers.from_scope(scope)
         query = scope.get("query_string", b"")
         request = WebRequest(
-            self._context, method, _raw_path(scope), headers=headers, query=query, session=ANONYMOUS
+            self._context, method, _raw_path(scope), headers=http.headers, query=query, session=ANONYMOUS
         )
-        request.set_receive(receive)
+        request.set_body_reader(http.read_body)
         try:
-            request.session = await self._sessions.find(cookies(headers).get(COOKIE))
+            request.session = await self._sessions.find(cookies(http.headers).get(COOKIE))
             return await self._dispatch(request, scope, path)
         except DittybagError as error:
             return _error_response(request, error)
@@ -119,7 +109,7 @@ class WebApp:
         except (Disconnected, HttpError):
             raise
         except Exception:  # noqa: BLE001  # the edge: the user gets an error page, the log gets the traceback
-            request_id = scope.get(REQUEST_ID, "")
+            request_id = http.id.decode()
             _log.exception("page failed: %s %s (request %s)", method, path, request_id)
             hint = f"The server log has the details under request {request_id}."
             return _error_page(request, 500, "Something went wrong in Dittybag", hint)

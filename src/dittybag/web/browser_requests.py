@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from msgspec import Struct
 
 from dittybag.domain.projects import Project
-from dittybag.http.asgi_messages import Header, Headers, Receive, Send, read_body
+from dittybag.http.asgi_messages import Header, Headers, Receive, Send
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
@@ -64,7 +64,7 @@ class WebRequest:
         #: Set for pages of a project, which is nearly all of them.
         self._project: Project | None = None
         self._caller: Caller | None = None
-        self._receive: Receive | None = None
+        self._read_body: Callable[[int, float], Awaitable[bytes]] | None = None
 
     @cached_property
     def query(self) -> Mapping[str, str]:
@@ -147,8 +147,9 @@ class WebRequest:
         merged = {**self.query, **changes}
         return self.path + _encode_query(merged)
 
-    def set_receive(self, receive: Receive) -> None:
-        self._receive = receive
+    def set_body_reader(self, read_body: Callable[[int, float], Awaitable[bytes]]) -> None:
+        """`read_body` has a maximum size and a timeout in seconds."""
+        self._read_body = read_body
 
     async def read_form(self, limit: int = FORM_BYTES) -> None:
         """Read and decode the form. Raises `MalformedForm`, `HttpError` or `Disconnected`."""
@@ -157,8 +158,8 @@ class WebRequest:
 
     async def body(self, limit: int) -> bytes:
         """Return the raw request body. Raises `HttpError` or `Disconnected`."""
-        assert self._receive is not None
-        return await read_body(self.headers, self._receive, limit, _BODY_SECONDS)
+        assert self._read_body is not None
+        return await self._read_body(limit, _BODY_SECONDS)
 
 
 def project_link(project: str, path: str, /, **query: object) -> str:

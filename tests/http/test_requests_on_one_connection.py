@@ -1,4 +1,4 @@
-"""The synchronous fast path: complete and partial requests, with cached and new request heads."""
+"""Requests on one connection: complete, partial and pipelined, with equal and different heads."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def raw(running: SpawnedServer) -> Iterator[RawConnection]:
 
 
 @ERAS
-def test_a_cached_head_works_with_different_bodies(raw: RawConnection, era: str) -> None:
+def test_equal_heads_work_with_different_bodies(raw: RawConnection, era: str) -> None:
     for number in range(10, 40):
         raw.send(call_request(era, "test_simple_text", number))
         response = read_json(raw)
@@ -53,7 +53,7 @@ def test_a_cached_head_works_with_different_bodies(raw: RawConnection, era: str)
 
 
 @ERAS
-def test_a_cached_head_works_if_the_body_arrives_later(raw: RawConnection, era: str) -> None:
+def test_a_body_may_arrive_later_than_its_head(raw: RawConnection, era: str) -> None:
     raw.send(call_request(era, "test_simple_text", 1))
     assert read_json(raw)["id"] == 1
     for cut in (1, 5, 60):
@@ -79,11 +79,11 @@ def test_pipelined_requests_are_answered_in_order(raw: RawConnection, era: str) 
 
 
 @ERAS
-@pytest.mark.parametrize("is_cached", [True, False])
+@pytest.mark.parametrize("is_equal", [True, False])
 def test_a_response_waits_for_the_previous_one(
-    running: SpawnedServer, raw: RawConnection, client: PlainHttpClient, era: str, *, is_cached: bool
+    running: SpawnedServer, raw: RawConnection, client: PlainHttpClient, era: str, *, is_equal: bool
 ) -> None:
-    raw.send(call_request(era, "test_simple_text", 0 if is_cached else "another length"))
+    raw.send(call_request(era, "test_simple_text", 0 if is_equal else "another length"))
     assert read_json(raw)["id"] in (0, "another length")
     raw.send(call_request(era, "hold", 1))
     assert client.use("counts", {"held": 1}).result()["structuredContent"]["held"] == 1
@@ -97,9 +97,7 @@ def test_a_response_waits_for_the_previous_one(
 
 
 @ERAS
-def test_a_slow_request_with_a_cached_head_becomes_a_stream(
-    raw: RawConnection, client: PlainHttpClient, era: str
-) -> None:
+def test_a_slow_request_becomes_a_stream(raw: RawConnection, client: PlainHttpClient, era: str) -> None:
     for _ in range(3):
         raw.send(call_request(era, "hold", 7, progress=True))
         head = raw.read_head()
@@ -127,7 +125,7 @@ def test_connection_close_is_honoured(running: SpawnedServer, era: str, version:
         assert msgspec.json.decode(raw.read_to_end())["id"] == 1
 
 
-def test_a_cached_head_must_still_match_the_body(raw: RawConnection) -> None:
+def test_an_equal_head_must_match_each_body(raw: RawConnection) -> None:
     right = call_request(STATELESS, "test_simple_text", 1)
     # The same length, so that the heads are identical.
     wrong = call_request(STATELESS, "test_simple_texx", 1, named="test_simple_text")
@@ -151,7 +149,7 @@ def test_a_refused_head_is_refused_again(raw: RawConnection) -> None:
 
 
 @ERAS
-def test_invalid_json_after_a_cached_head_is_refused(raw: RawConnection, era: str) -> None:
+def test_invalid_json_between_valid_requests_is_refused(raw: RawConnection, era: str) -> None:
     wire = call_request(era, "test_simple_text", 1)
     head, _, body = wire.partition(b"\r\n\r\n")
     for _ in range(3):
@@ -163,7 +161,7 @@ def test_invalid_json_after_a_cached_head_is_refused(raw: RawConnection, era: st
         assert (response[0], msgspec.json.decode(response[1])["error"]["code"]) == (400, -32700)
 
 
-def test_more_heads_than_the_cache_holds(raw: RawConnection) -> None:
+def test_many_different_heads_on_one_connection(raw: RawConnection) -> None:
     for number in range(60):
         lines = f"X-Number: {number}\r\n".encode()
         wire = call_request("2025-11-25", "test_simple_text", number).replace(
@@ -207,3 +205,86 @@ def test_a_media_type_with_quality_zero_is_not_accepted(raw: RawConnection) -> N
         response = raw.read_response()
         assert response is not None
         assert response[0] == status
+
+
+@ERAS
+def test_a_call_runs_in_one_task(raw: RawConnection, era: str) -> None:
+    for number in range(3):
+        raw.send(call_request(era, "task", number))
+        assert read_json(raw)["result"]["content"][0]["text"] == "True"
+
+
+def test_a_disconnect_cancels_a_request_with_pipelined_ones_behind_it(
+    running: SpawnedServer, client: PlainHttpClient
+) -> None:
+    with RawConnection(running.port) as raw:
+        raw.send(call_request(STATELESS, "hold", 1) + call_request(STATELESS, "test_simple_text", 2) * 3)
+        assert client.use("counts", {"held": 1}).result()["structuredContent"]["held"] == 1
+        raw.kill()
+    assert client.use("counts", {"held": 0}).result()["structuredContent"]["held"] == 0
+
+
+def test_many_pipelined_requests_behind_a_slow_one_are_answered_in_order(
+    raw: RawConnection, client: PlainHttpClient
+) -> None:
+    raw.send(call_request(STATELESS, "hold", 0))
+    assert client.use("counts", {"held": 1}).result()["structuredContent"]["held"] == 1
+    for number in range(1, 60):
+        raw.send(call_request(STATELESS, "test_simple_text", number))
+    client.use("release")
+    assert [read_json(raw)["id"] for _ in range(60)] == list(range(60))
+
+
+def test_a_chunked_body_is_accepted(raw: RawConnection) -> None:
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    parts = (body[:7], body[7:20], body[20:])
+    for _ in range(2):
+        raw.send(POST_HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        for part in parts:
+            raw.send(b"%x\r\n%b\r\n" % (len(part), part))
+        raw.send(b"0\r\n\r\n")
+        assert read_json(raw) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
+def test_a_client_may_wait_for_100_continue(raw: RawConnection) -> None:
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    raw.send(POST_HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
+    assert raw.read_head() == (100, {})
+    raw.send(body)
+    assert read_json(raw)["result"] == {}
+
+
+def test_an_upgrade_is_ignored_and_the_connection_closed(raw: RawConnection) -> None:
+    more = b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
+    raw.send(post_request(b"", more))
+    response = raw.read_response()
+    assert response is not None
+    assert response[0] == 400
+    assert raw.read_to_end() == b""
+
+
+@pytest.mark.parametrize("garbage", [b"\0\0\r\n\r\n", b"GET\r\n\r\n", b"POST /mcp HTTP/1.1\r\nHost\r\n\r\n"])
+def test_requests_before_garbage_are_answered(raw: RawConnection, garbage: bytes) -> None:
+    raw.send(call_request(STATELESS, "test_simple_text", 1) + garbage)
+    assert read_json(raw)["id"] == 1
+    assert raw.read_to_end().count(b"HTTP/1.1") <= 1
+
+
+def test_a_body_with_an_invalid_chunk_is_refused(raw: RawConnection) -> None:
+    raw.send(POST_HEAD + b"Transfer-Encoding: chunked\r\n\r\nnot a size\r\n")
+    response = raw.read_response()
+    assert response is not None
+    assert response[0] == 400
+    assert raw.read_to_end() == b""
+
+
+def test_a_stream_to_an_old_client_ends_with_the_connection(
+    running: SpawnedServer, client: PlainHttpClient
+) -> None:
+    with RawConnection(running.port) as raw:
+        raw.send(call_request(STATELESS, "hold", 1, progress=True).replace(b"HTTP/1.1", b"HTTP/1.0", 1))
+        head = raw.read_head()
+        assert head is not None
+        assert "transfer-encoding" not in head[1]
+        client.use("release")
+        assert b'"released"' in raw.read_to_end()

@@ -1,4 +1,4 @@
-"""Authentication on the synchronous fast path, with cached request heads."""
+"""Authentication of several users who share a connection, as behind a proxy."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class SharedConnection:
         assert response is not None
         return response[0], response[1].decode()
 
-    def ask_cached(self, who: TokenHolder, body: bytes = PING) -> tuple[int, str]:
-        """Return the response to a request with a cached head."""
+    def ask_repeatedly(self, who: TokenHolder, body: bytes = PING) -> tuple[int, str]:
+        """Return the response to the last of four equal requests."""
         for _ in range(3):
             self.ask(who, body)
         return self.ask(who, body)
 
 
-def test_a_cached_head_does_not_bypass_authentication(own_world: World) -> None:
+def test_every_request_is_authenticated(own_world: World) -> None:
     member, other, *_ = own_world.holders
     connection = SharedConnection(own_world.host("all"))
     with connection.raw:
-        assert connection.ask_cached(member)[0] == connection.ask_cached(other)[0] == 200
+        assert connection.ask_repeatedly(member)[0] == connection.ask_repeatedly(other)[0] == 200
         tokens, _ = own_world.run(own_world.workspace.accounts.tokens("alice"))
         own_world.run(own_world.workspace.accounts.revoke([token.id for token in tokens], actor="tests"))
         deadline = time.monotonic() + REVOKED_SECONDS
@@ -57,7 +57,7 @@ def test_a_cached_head_does_not_bypass_authentication(own_world: World) -> None:
         assert connection.ask(other)[0] == 200
 
 
-def test_users_are_not_mixed_up_with_cached_heads(world: World) -> None:
+def test_users_of_one_connection_are_not_mixed_up(world: World) -> None:
     connection = SharedConnection(world.host("all"))
     people = [who for who in world.holders if who.scope == "write"]
     with connection.raw:
@@ -69,17 +69,17 @@ def test_users_are_not_mixed_up_with_cached_heads(world: World) -> None:
                 assert not any(word_of(each.user) in text for each in people if each.user != who.user)
 
 
-def test_permissions_apply_with_cached_heads(world: World) -> None:
+def test_permissions_apply_to_every_request(world: World) -> None:
     connection = SharedConnection(world.host("all"))
     with connection.raw:
         for who in world.holders:
-            _, text = connection.ask_cached(who, tool_call("get_prompt", id=world.prompt))
+            _, text = connection.ask_repeatedly(who, tool_call("get_prompt", id=world.prompt))
             assert ("was deleted" in text) == (who.role is None), who.name
-            _, text = connection.ask_cached(who, tool_call("undo_change", change=987654))
+            _, text = connection.ask_repeatedly(who, tool_call("undo_change", change=987654))
             assert ("Unknown tool" in text) == (not who.changes_project), who.name
 
 
-def test_the_rate_limit_applies_with_cached_heads(own_world: World) -> None:
+def test_the_rate_limit_applies_on_one_connection(own_world: World) -> None:
     busy, calm, *_ = own_world.holders
     connection = SharedConnection(own_world.host("all"))
     with connection.raw:
