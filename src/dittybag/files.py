@@ -154,6 +154,12 @@ def sync_folder(folder: AnyPath) -> None:
             raise
 
 
+def sync_tree(folder: AnyPath) -> None:
+    """Flush the names in a folder and in all folders below it to disk, the innermost first."""
+    for inner, _, _ in os.walk(folder, topdown=False):
+        sync_folder(inner)
+
+
 def timestamped_names(start: str, end: str = "") -> Iterator[str]:
     """Names with the current time in them, the second and later ones with a number."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())

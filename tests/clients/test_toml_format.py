@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -158,10 +159,10 @@ def test_later_changes_by_others_are_kept(
     [
         ("a = ", "not valid TOML"),
         ("a = 1\na = 2\n", "not valid TOML: Cannot overwrite a value"),
-        ("[a\n", "unexpected character, line 1"),
-        ('a = 1\nb = """\n', "unexpected character, line 2"),
-        ("= 1\n", "unexpected character, line 1"),
-        ('{"mcpServers": {}}', "unexpected character, line 1"),
+        ("[a\n", "at the end of a table declaration (at line 1, column 3)"),
+        ('a = 1\nb = """\n', "not valid TOML: Unterminated string"),
+        ("= 1\n", "Invalid statement (at line 1, column 1)"),
+        ('{"mcpServers": {}}', "Invalid statement (at line 1, column 1)"),
         ("mcp_servers = 1\n", "'mcp_servers' is not a table"),
         ("[[mcp_servers]]\na = 1\n", "'mcp_servers' is not a table"),
         ("a = " + "[" * 100_000, "nested too deeply"),
@@ -188,6 +189,38 @@ def test_servers_in_an_inline_table_are_not_changed(client_file: ClientFileFixtu
     with pytest.raises(ClientFileRefused, match="is an inline table"):
         client_file.connect()
     assert client_file.read() == before
+
+
+MIXED = '[mcp_servers.a]\ncommand = "a"\n# hooks\n[[hooks]]\na = 1\n# b\n[mcp_servers.b]\ncommand = "b"\n'
+
+
+def test_tables_around_an_array_of_tables_keep_their_order(client_file: ClientFileFixture) -> None:
+    """tomlkit does not reproduce this file."""
+    assert tomlkit.parse(MIXED).as_string() != MIXED
+    before = client_file.write(MIXED)
+    client_file.check_round_trip(before)
+    client_file.connect()
+    client_file.delete_records()
+    client_file.write(client_file.text() + "# end\n[z]\n")
+    assert client_file.remove().state == "removed"
+    assert client_file.text() == MIXED + "\n# end\n[z]\n"
+
+
+def test_an_entry_that_cannot_be_located_is_not_changed(client_file: ClientFileFixture) -> None:
+    own = '[mcp_servers]\ndittybag = { command = "x" }\n'
+    before = client_file.write(MIXED.replace("mcp_servers", "x") + own)
+    assert tomlkit.parse(client_file.text()).as_string() != client_file.text()
+    for attempt in (client_file.connect, client_file.remove):
+        with pytest.raises(ClientFileRefused, match="move them next to each other"):
+            attempt()
+        assert client_file.read() == before
+
+
+def test_comments_after_a_removed_entry_are_kept(client_file: ClientFileFixture) -> None:
+    own = '[mcp_servers.dittybag]\ncommand = "dittybag"\nargs = ["serve"]\n'
+    client_file.write(f"# first\n{own}\n# about z\n\n[z]\n")
+    assert client_file.remove().state == "removed"
+    assert client_file.text() == "# first\n\n# about z\n\n[z]\n"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ import msgspec
 
 from dittybag.library import atomic_install, installer
 from dittybag.library.install_records import folders_by_name, read_records
-from tests.library.source_fixtures import leftovers, local_edits, read_files, write_files, write_zip
+from tests.library.local_edits import local_edits
+from tests.library.source_fixtures import leftovers, read_files, write_files, write_zip
 
 OLD: Final = {"a.md": "1", "deep/b.md": "same", "gone.md": "gone"}
 NEW: Final = {"a.md": "2", "deep/b.md": "same", "deep/er/c.md": "new"}

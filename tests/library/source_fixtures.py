@@ -10,7 +10,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dittybag.library.install_records import edited_files, library_folder, read_record
 from tests.programs import GIT
 
 
@@ -133,11 +132,3 @@ def write_zip(path: Path, files: Mapping[str, str]) -> Path:
 def descriptors() -> int:
     """The number of open file descriptors of this process."""
     return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def local_edits(home: str, name: str) -> list[str]:
-    """The files of an installed library that differ from its source; none if it is linked."""
-    record = read_record(home, name)
-    if record is None or record.kind == "link":
-        return []
-    return edited_files(library_folder(home, name), record)

@@ -24,12 +24,12 @@ from dittybag.domain.errors import (
 from dittybag.library.install_records import linked_folders, read_records
 from dittybag.library.installer import add, create, remove
 from dittybag.library.sources.source_argument import parse_source
+from tests.library.local_edits import local_edits
 from tests.library.source_fixtures import (
     commit,
     descriptors,
     git,
     leftovers,
-    local_edits,
     read_files,
     write_files,
     write_zip,

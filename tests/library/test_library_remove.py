@@ -16,7 +16,8 @@ from dittybag.library.install_records import (
     read_records,
 )
 from dittybag.library.installer import add, create, remove, update
-from tests.library.source_fixtures import leftovers, local_edits, read_files, write_files
+from tests.library.local_edits import local_edits
+from tests.library.source_fixtures import leftovers, read_files, write_files
 
 FILES = {"a.md": "one", "deep/b.md": "two"}
 

@@ -13,7 +13,8 @@ from dittybag.domain.errors import LibrariesBusy, LibraryNotFound, LibraryRefuse
 from dittybag.library import atomic_install
 from dittybag.library.install_records import read_records
 from dittybag.library.installer import UpdateResult, add, create, update
-from tests.library.source_fixtures import commit, leftovers, local_edits, read_files, write_files, write_zip
+from tests.library.local_edits import local_edits
+from tests.library.source_fixtures import commit, leftovers, read_files, write_files, write_zip
 
 BEFORE = {"same.md": "same", "changed.md": "1", "gone.md": "gone", "mine.md": "theirs", "both.md": "1"}
 BEFORE |= {"dropped.md": "x", "dropped-and-changed.md": "1", "kept-but-gone.md": "1"}

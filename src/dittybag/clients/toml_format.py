@@ -1,51 +1,35 @@
-"""Entries of TOML configuration files: find, write and remove them, and change nothing else."""
+"""Entries of TOML configuration files: find, write and remove them, and change nothing else.
+
+tomlkit finds the lines of an entry and formats a new one; the edit itself is a splice of the text. tomlkit
+does not reproduce every file: it moves a table that is separated from its siblings by an array of tables. In
+such a file an entry is only found if it has headers of its own.
+"""
 
 from __future__ import annotations
 
-import datetime as dt
-import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from dittybag.clients.client_errors import MalformedConfig
-from dittybag.clients.config_format import MAX_DEPTH, EntryEdits, FoundEntry, detect_newline, line_number
-from dittybag.clients.reversible_edits import TextEdit
+from dittybag.clients.config_format import EntryEdits, FoundEntry, detect_newline, line_number
+from dittybag.clients.reversible_edits import TextEdit, apply_edits
+from dittybag.text_diff import differences
 
-#: A key with thousands of parts takes the TOML parser minutes.
-_MAX_KEY_PARTS: Final = 50
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+#: A key with thousands of parts takes the TOML parsers minutes.
+_LONG_KEY: Final = re.compile(
+    r"^[ \t]*+\[{0,2}+(?:[ \t]*+(?:[\w-]++|\"[^\"\r\n]*+\"|'[^'\r\n]*+')[ \t]*+\.){50}", re.MULTILINE
+)
+_INLINE: Final = "'{}' is an inline table, which cannot be changed safely"
 #: An edit parses the text before and after it several times.
 _CACHED_TEXTS: Final = 4
-
-_BASIC: Final = r'"(?:[^"\\\r\n]++|\\.)*+"'
-_LITERAL: Final = r"'[^'\r\n]*+'"
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]++")
-_KEY_PART: Final = re.compile(rf"[ \t]*+([A-Za-z0-9_-]++|{_BASIC}|{_LITERAL})[ \t]*+(\.?)")
-_GAP: Final = re.compile(r"(?:[ \t\r\n]++|#[^\r\n]*+)*+")
-_VALUE_TOKEN: Final = re.compile(
-    r'(?P<string>"""(?:[^"\\]++|\\(?s:.)|"{1,2}(?!"))*+"{3,5}'
-    r"|'''(?:[^']++|'{1,2}(?!'))*+'{3,5}"
-    rf"|{_BASIC}|{_LITERAL})"
-    r"|(?P<comment>#[^\r\n]*+)|(?P<newline>\r\n|\n|\r)|(?P<open>[\[{])|(?P<close>[\]}])"
-    r"|(?P<other>[^\"'#\r\n\[\]{}]++)"
-)
-
-
-class _Statement(Struct, frozen=True):
-    """A table header, or a key with its value."""
-
-    #: From the start of its first line to the start of the line after it.
-    start: int
-    end: int
-    #: The name of the table that contains it; of a header, its own.
-    table: tuple[str, ...]
-    #: The full name of the table or key.
-    path: tuple[str, ...]
-    is_header: bool
 
 
 class TomlFormat(Struct, frozen=True):
@@ -69,20 +53,26 @@ class TomlFormat(Struct, frozen=True):
         )
 
     def write_edits(self, text: str, name: str, value: Mapping[str, Any]) -> EntryEdits:
-        entries = self.entries(text)
         newline = detect_newline(text)
-        if name in entries:
-            first, *others = self._blocks(text, name)
-            return EntryEdits(
-                (TextEdit(first.start, first.end, self._replacement_text(text, name, value)), *others)
-            )
-        if any(statement.path == (self.key,) and not statement.is_header for statement in _statements(text)):
-            raise MalformedConfig(f"'{self.key}' is an inline table, to which nothing can be added safely")
-        gap = _gap_before(text, newline)
-        return EntryEdits(
-            (TextEdit(len(text), len(text), gap + self._format_table(name, value, newline)),),
-            with_container=not entries,
-        )
+        if name not in self.entries(text):
+            added = _gap_before(text, newline) + _format_table(self.key, name, value, newline)
+            try:
+                _load(text + added)
+            except MalformedConfig:
+                raise MalformedConfig(_INLINE.format(self.key)) from None
+            edit = TextEdit(len(text), len(text), added)
+            return EntryEdits((edit,), with_container=not self.entries(text))
+        first, *others = self._blocks(text, name)
+        if text[first.start :].lstrip().startswith("["):
+            source = _format_table(self.key, name, value, newline)
+            return EntryEdits((TextEdit(first.start, first.end, source), *others))
+        # A line of the table of entries, or a dotted key at the top level.
+        for keys in ((name,), (self.key, name)):
+            source = f"{_format_pair(keys, value)}{newline}"
+            edits = (TextEdit(first.start, first.end, source), *others)
+            if self.is_only_change(text, apply_edits(text, edits)[0], name, value):
+                return EntryEdits(edits)
+        raise MalformedConfig(f"'{name}' cannot be replaced safely")
 
     def removal_edits(
         self, text: str, name: str, *, container: bool, root: bool
@@ -102,8 +92,11 @@ class TomlFormat(Struct, frozen=True):
         return (TextEdit(first.start, first.end, source), *others)
 
     def is_only_change(self, before: str, after: str, name: str, value: Mapping[str, Any]) -> bool:
-        entries = {**self.entries(before), name: _load(_format_pair("x", value))["x"]}
-        return bool(_load(after) == {**_load(before), self.key: entries})
+        entries = {**self.entries(before), name: _load(_format_pair(("x",), value))["x"]}
+        try:
+            return bool(_load(after) == {**_load(before), self.key: entries})
+        except MalformedConfig:
+            return False
 
     def is_unchanged_elsewhere(self, before: str, after: str, name: str) -> bool:
         return self._without(before, name) == self._without(after, name)
@@ -116,36 +109,84 @@ class TomlFormat(Struct, frozen=True):
         return {**others, self.key: left} if left else others
 
     def _blocks(self, text: str, name: str) -> tuple[TextEdit, ...]:
-        """The edits that remove each block of an entry. Raises `MalformedConfig` if there is none."""
-        blocks: list[TextEdit] = []
-        continues_block = False
-        for statement in _statements(text):
-            if statement.path[:2] != (self.key, name):
-                continues_block = False
-            elif continues_block:
-                blocks[-1] = TextEdit(blocks[-1].start, statement.end, "")
-            else:
-                blocks.append(TextEdit(statement.start, statement.end, ""))
-                continues_block = True
-        if not blocks:
-            raise MalformedConfig(f"'{self.key}' is an inline table, which cannot be changed safely")
-        return tuple(blocks)
+        """The edits that remove each block of an entry. Raises `MalformedConfig`."""
+        if (blocks := _find_blocks(text, self.key, name)) is not None:
+            return blocks
+        for guess in _guess_blocks(text, (self.key, name)):
+            after = apply_edits(text, guess)[0]
+            try:
+                if self.is_unchanged_elsewhere(text, after, name) and name not in self.entries(after):
+                    return guess
+            except MalformedConfig:
+                continue
+        raise MalformedConfig(
+            f"'{name}' cannot be changed safely: tables around a [[list of tables]] belong together; "
+            "move them next to each other"
+        )
 
-    def _replacement_text(self, text: str, name: str, value: Mapping[str, Any]) -> str:
-        """The text that replaces an entry: a table, or a line if the entry is one."""
-        newline = detect_newline(text)
-        first = next(statement for statement in _statements(text) if statement.path[:2] == (self.key, name))
-        if first.is_header:
-            return self._format_table(name, value, newline)
-        own = ".".join(_format_key(part) for part in (self.key, name)[len(first.table) :])
-        return f"{_format_pair(own, value)}{newline}"
 
-    def _format_table(self, name: str, value: Mapping[str, Any], newline: str) -> str:
-        lines = [
-            f"[{self.key}.{_format_key(name)}]",
-            *(_format_pair(_format_key(key), part) for key, part in value.items()),
-        ]
-        return "".join(f"{line}{newline}" for line in lines)
+@lru_cache(maxsize=_CACHED_TEXTS)
+def _find_blocks(text: str, key: str, name: str) -> tuple[TextEdit, ...] | None:
+    """The edits that remove each block of an entry; `None` if tomlkit does not reproduce the text."""
+    from tomlkit.items import InlineTable
+
+    document: Any = _parse(text)
+    if document.as_string() != text:
+        return None
+    if isinstance(document[key], InlineTable):
+        raise MalformedConfig(_INLINE.format(key))
+    del document[key][name]
+    lines = text.splitlines(keepends=True)
+    runs = differences(lines, document.as_string().splitlines(keepends=True), max_edits=len(lines))
+    return tuple(_removal(lines, run.old, run.old_end) for run in runs)
+
+
+def _guess_blocks(text: str, path: tuple[str, str]) -> Iterator[tuple[TextEdit, ...]]:
+    """Yield the edits that may remove the table at `path` and the tables in it, most tables first.
+
+    A line that looks like a header may be a part of a text.
+    """
+    lines = text.splitlines(keepends=True)
+    headers = [(number, found) for number, line in enumerate(lines) if (found := _header_path(line))]
+    ends = [number for number, _ in headers[1:]] + [len(lines)]
+    own = [(begin, end) for (begin, found), end in zip(headers, ends, strict=True) if found[:2] == path]
+    for length in range(len(own), 0, -1):
+        for first in range(len(own) - length + 1):
+            blocks: list[tuple[int, int]] = []
+            for begin, end in own[first : first + length]:
+                joined = blocks.pop()[0] if blocks and blocks[-1][1] == begin else begin
+                blocks.append((joined, end))
+            yield tuple(_removal(lines, begin, end) for begin, end in blocks)
+
+
+def _header_path(line: str) -> tuple[str, ...]:
+    """The name of the table whose header a line is; empty if it is not a header."""
+    try:
+        data: Any = tomllib.loads(line) if line.lstrip().startswith("[") else {}
+    except ValueError:
+        return ()
+    path = []
+    while isinstance(data, dict) and data:
+        ((key, data),) = data.items()
+        path.append(key)
+    return tuple(path)
+
+
+def _removal(lines: Sequence[str], begin: int, end: int) -> TextEdit:
+    """The edit that removes lines, without the comments at their end, which are about what follows."""
+    while end > begin and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
+        end -= 1
+    start = sum(map(len, lines[:begin]))
+    return TextEdit(start, start + sum(map(len, lines[begin:end])), "")
+
+
+def _parse(text: str) -> TOMLDocument:
+    import tomlkit
+
+    try:
+        return tomlkit.parse(text)
+    except (ValueError, RecursionError) as error:
+        raise MalformedConfig(f"not valid TOML: {error}") from None
 
 
 def _gap_before(text: str, newline: str) -> str:
@@ -157,11 +198,10 @@ def _gap_before(text: str, newline: str) -> str:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def _load(text: str) -> dict[str, Any]:
-    for _ in _statements(text):
-        # Check the limits first: tomllib has none.
-        pass
+    if long := _LONG_KEY.search(text):
+        raise MalformedConfig(f"a key has too many parts, line {line_number(text, long.start())}")
     try:
-        return tomllib.loads(text, parse_float=_parse_float)
+        return tomllib.loads(text, parse_float=_ReprFloat)
     except ValueError as error:
         raise MalformedConfig(f"not valid TOML: {error}") from None
     except RecursionError:
@@ -177,104 +217,29 @@ class _ReprFloat(float):
     __hash__ = float.__hash__
 
 
-def _parse_float(literal: str) -> float:
-    return _ReprFloat(literal)
+def _format_table(key: str, name: str, value: Mapping[str, Any], newline: str) -> str:
+    header = f"[{_format_keys((key, name))}]"
+    lines = [header, *(_format_pair((part,), item) for part, item in value.items())]
+    return "".join(f"{line}{newline}" for line in lines)
 
 
-def _statements(text: str) -> Iterator[_Statement]:
-    """The statements of a text in order. Raises `MalformedConfig`."""
-    table: tuple[str, ...] = ()
-    end, at = 0, _after_gap(text, 0)
-    while at < len(text):
-        start = max(text.rfind("\n", end, at) + 1, text.rfind("\r", end, at) + 1, end)
-        is_header = text[at] == "["
-        if is_header:
-            brackets = 2 if text.startswith("[[", at) else 1
-            table, at = _dotted_key(text, at + brackets)
-            path, closing = table, "]" * brackets
-        else:
-            own, at = _dotted_key(text, at)
-            path, closing = table + own, "="
-        if not text.startswith(closing, at):
-            raise _syntax_error(text, at)
-        end = _end_of_value(text, at + len(closing))
-        yield _Statement(start, end, table, path, is_header)
-        at = _after_gap(text, end)
+def _format_pair(keys: Sequence[str], value: Any) -> str:
+    return f"{_format_keys(keys)} = {_format_value(value)}"
 
 
-def _after_gap(text: str, at: int) -> int:
-    match = _GAP.match(text, at)
-    return match.end() if match else at
+def _format_keys(keys: Sequence[str]) -> str:
+    from tomlkit import key
 
-
-def _dotted_key(text: str, at: int) -> tuple[tuple[str, ...], int]:
-    """Parse a dotted key. Returns its parts and its end."""
-    parts: list[str] = []
-    while match := _KEY_PART.match(text, at):
-        parts.append(_unquote(match[1]))
-        at = match.end()
-        if len(parts) > _MAX_KEY_PARTS:
-            raise MalformedConfig(f"a key has too many parts, line {line_number(text, at)}")
-        if not match[2]:
-            return tuple(parts), at
-    raise _syntax_error(text, at)
-
-
-def _unquote(source: str) -> str:
-    if source[0] not in "\"'":
-        return source
-    try:
-        return str(tomllib.loads(f"x = {source}")["x"])
-    except ValueError as error:
-        raise MalformedConfig(f"not valid TOML: {error}") from None
-
-
-def _end_of_value(text: str, at: int) -> int:
-    """The start of the line after a value or a header."""
-    depth = 0
-    while match := _VALUE_TOKEN.match(text, at):
-        at = match.end()
-        if match.lastgroup == "open":
-            depth += 1
-        elif match.lastgroup == "close":
-            depth -= 1
-        elif match.lastgroup == "newline" and depth <= 0:
-            return at
-        if depth > MAX_DEPTH:
-            raise MalformedConfig("nested too deeply")
-    if at < len(text) or depth > 0:
-        raise _syntax_error(text, at)
-    return at
-
-
-def _syntax_error(text: str, at: int) -> MalformedConfig:
-    return MalformedConfig(f"not valid TOML: unexpected character, line {line_number(text, at)}")
-
-
-def _format_pair(key: str, value: Any) -> str:
-    return f"{key} = {_format_value(value)}"
-
-
-def _format_key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _format_string(name)
+    return ".".join(key(part).as_string() for part in keys)
 
 
 def _format_value(value: Any) -> str:
-    match value:
-        case str():
-            return _format_string(value)
-        case bool():
-            return "true" if value else "false"
-        case Mapping():
-            inner = ", ".join(_format_pair(_format_key(key), part) for key, part in value.items())
-            return f"{{ {inner} }}" if inner else "{}"
-        case list():
-            return f"[{', '.join(_format_value(part) for part in value)}]"
-        case dt.date() | dt.time():
-            return value.isoformat()
-        case _:
-            return repr(value)
+    """Format a value on one line: tomlkit would write mappings as tables."""
+    from tomlkit import item
 
-
-def _format_string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        inner = ", ".join(_format_pair((key,), part) for key, part in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_format_value, value))}]"
+    return str(item(value).as_string())

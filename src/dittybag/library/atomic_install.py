@@ -68,7 +68,7 @@ def staging_folder(home: str) -> Iterator[Path]:
     """A temporary folder in which to stage a change. A locked file in it marks its process as alive."""
     with locked(home):
         folder = Path(tempfile.mkdtemp(prefix=_STAGING_PREFIX, dir=records_folder(home)))
-        owner = os.open(folder / _OWNER_FILE, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        owner = os.open(folder / _OWNER_FILE, files.NEW_FILE, 0o600)
         files.try_lock(owner)
     try:
         yield folder
@@ -170,8 +170,7 @@ def sync_files(folder: Path, paths: Iterable[str]) -> None:
     """Flush these files and all folders of a staged folder to disk."""
     for path in paths:
         files.sync(str(folder / path))
-    for parent, _, _ in os.walk(folder, topdown=False):
-        files.sync_folder(parent)
+    files.sync_tree(folder)
 
 
 def create_backup_folder(home: str, name: str) -> Path:

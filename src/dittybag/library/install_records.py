@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from dittybag import files
 from dittybag.domain.libraries import library_name
+from dittybag.library.file_walk import walk
 from dittybag.library.relative_paths import is_junk_file, path_problem, replace_surrogates
 
 #: Dittybag never writes a larger record.
@@ -175,8 +176,6 @@ def edited_files(folder: str, record: InstallRecord) -> list[str]:
 
 def file_digests(folder: str) -> dict[str, str]:
     """The SHA-256 of every file; an empty string for entries that cannot have been installed."""
-    from dittybag.library.file_walk import walk
-
     found = {}
     for item in walk(folder):
         if is_junk_file(item.name):

@@ -14,7 +14,7 @@ from dittybag.domain.prompts import MAX_ARGUMENTS, MAX_CHOICES, TITLE_LENGTH, Ar
 from dittybag.domain.text import one_line
 from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.summary_text import normalise_description
-from dittybag.library.formats.yaml_nodes import YamlNode, argument_text, bool_of, list_of, text_of
+from dittybag.library.formats.yaml_nodes import YamlNode, argument_text, bool_of, list_of, mapping_of, text_of
 
 MAX_NAME_LENGTH: Final = 100
 #: Names with a special meaning in templates.
@@ -124,61 +124,53 @@ def parse_declarations(
 
     `scalar`: what a plain value of a name means. `required`: the default for arguments that do not say.
     """
-    if isinstance(node.value, dict):
-        for name, value in node.value.items():
-            yield from _parse_table(name, value, diagnostics, scalar=scalar, required=required)
-    elif isinstance(node.value, list):
-        for item in node.value:
-            yield from _parse_item(item, diagnostics, scalar=scalar, required=required)
-    elif names := text_of(node):
-        for name in names.replace(",", " ").split():
-            yield DeclaredArgument(source_name=name, required=required, line=node.line)
+    for name, value, line in _named_values(node, diagnostics):
+        argument = DeclaredArgument(source_name=name.strip(), required=required, line=line)
+        if value is None:
+            yield argument
+        elif isinstance(value.value, dict):
+            yield _with_fields(argument, value.value, diagnostics)
+        elif scalar == "default":
+            yield replace(argument, default=argument_text(value))
+        else:
+            yield replace(argument, description=text_of(value))
 
 
-def _parse_item(
-    item: YamlNode, diagnostics: Diagnostics, *, scalar: Literal["description", "default"], required: bool
-) -> Iterator[DeclaredArgument]:
-    if isinstance(item.value, dict):
-        name = text_of(item.value.get("name"))
-        if name:
-            yield from _parse_table(name, item, diagnostics, scalar=scalar, required=required)
-        elif "name" not in item.value and len(item.value) == 1:
+def _named_values(node: YamlNode, diagnostics: Diagnostics) -> Iterator[tuple[str, YamlNode | None, int]]:
+    """Yield the name, the value if there is one, and the line of each argument."""
+    for name, value in mapping_of(node).items():
+        yield name, value, value.line
+    for item in list_of(node):
+        members = mapping_of(item)
+        if name := text_of(members.get("name")) or "":
+            yield name, item, item.line
+        elif "name" not in members and len(members) == 1:
             # `- topic: What to write about`
-            ((name, value),) = item.value.items()
-            yield from _parse_table(name, value, diagnostics, scalar=scalar, required=required)
-        else:
+            ((name, value),) = members.items()
+            yield name, value, value.line
+        elif isinstance(item.value, dict):
             diagnostics.warning("An argument has no name; it is ignored", item.line)
-    elif name := text_of(item):
-        yield DeclaredArgument(source_name=name.strip(), required=required, line=item.line)
-    else:
-        diagnostics.warning("An argument is not a name or a table with a name; it is ignored", item.line)
-
-
-def _parse_table(
-    name: str,
-    node: YamlNode,
-    diagnostics: Diagnostics,
-    *,
-    scalar: Literal["description", "default"],
-    required: bool,
-) -> Iterator[DeclaredArgument]:
-    argument = DeclaredArgument(source_name=name.strip(), required=required, line=node.line)
-    if not isinstance(node.value, dict):
-        if scalar == "default":
-            yield replace(argument, default=argument_text(node))
+        elif name := text_of(item) or "":
+            yield name, None, item.line
         else:
-            yield replace(argument, description=text_of(node))
-        return
-    value = node.value.get("required")
-    flag = bool_of(value)
-    if text_of(value) is not None and flag is None:
-        diagnostics.warning(f"Argument '{clip(name, 60)}': 'required' must be true or false", node.line)
-    yield replace(
+            diagnostics.warning("An argument is not a name or a table with a name; it is ignored", item.line)
+    for name in (text_of(node) or "").replace(",", " ").split():
+        yield name, None, node.line
+
+
+def _with_fields(
+    argument: DeclaredArgument, fields: dict[str, YamlNode], diagnostics: Diagnostics
+) -> DeclaredArgument:
+    required = bool_of(fields.get("required"))
+    if required is None and text_of(fields.get("required")) is not None:
+        shown = clip(argument.source_name, 60)
+        diagnostics.warning(f"Argument '{shown}': 'required' must be true or false", argument.line)
+    return replace(
         argument,
-        description=text_of(node.value.get("description")),
-        required=required if flag is None else flag,
-        default=argument_text(node.value.get("default")),
-        choices=parse_choices(next((node.value[key] for key in _CHOICES if key in node.value), None)),
+        description=text_of(fields.get("description")),
+        required=argument.required if required is None else required,
+        default=argument_text(fields.get("default")),
+        choices=parse_choices(next((fields[key] for key in _CHOICES if key in fields), None)),
     )
 
 

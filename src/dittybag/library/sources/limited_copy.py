@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from dittybag import files
 from dittybag.domain.errors import LibraryRefused, LibraryTooLarge, SourceFailed
 from dittybag.library.file_walk import MAX_WALK_ENTRIES
 from dittybag.library.install_records import MAX_FILE_BYTES
@@ -152,7 +153,7 @@ class LimitedCopy:
         if target.parent not in self._folders:
             target.parent.mkdir(parents=True, exist_ok=True)
             self._folders.add(target.parent)
-        return os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+        return os.open(target, files.NEW_FILE, 0o644)
 
     def _too_large(self) -> str:
         return f"larger than {self.limits.file_bytes // 1024 // 1024} MiB"

@@ -11,7 +11,6 @@ that of the old one. Only a damaged database is renamed.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import tempfile
@@ -23,8 +22,14 @@ import apsw
 from msgspec import Struct
 
 from dittybag import files
-from dittybag.domain.errors import StorageError, StorageFailed, StorageFull, StorageReadOnly, StorageTooNew
-from dittybag.storage.sqlite.connections import connect, prepare_folder, to_storage_error, translate_errors
+from dittybag.domain.errors import StorageError, StorageTooNew
+from dittybag.storage.sqlite.connections import (
+    connect,
+    prepare_folder,
+    to_storage_error,
+    translate_errors,
+    translate_os_errors,
+)
 from dittybag.storage.sqlite.integrity_check import (
     IntegrityProblem,
     ReportProgress,
@@ -92,7 +97,7 @@ def back_up(database: str, file: str, *, force: bool, report: ReportProgress) ->
     if not os.path.lexists(database):
         raise FileRefused(database, "missing")
     _require_usable_name(file, database, force=force)
-    with _translate_os_errors(file), _temporary_file(file, 0o600) as part:
+    with translate_os_errors(file), _temporary_file(file, 0o600) as part:
         with open_snapshot(database) as source:
             number = schema_version(source)
             if number > NEWEST:
@@ -133,7 +138,7 @@ def restore(file: str, database: str, *, force: bool, report: ReportProgress) ->
     if not force and _has_data(database):
         raise FileRefused(database, "exists")
     prepare_folder(database)
-    with _translate_os_errors(database), _temporary_file(database, _mode_of(database)) as part:
+    with translate_os_errors(database), _temporary_file(database, _mode_of(database)) as part:
         with open_snapshot(file) as source:
             number = schema_version(source)
             if number > NEWEST:
@@ -417,18 +422,3 @@ def _publish(part: str, file: str) -> None:
         files.link(part, file)
     except FileExistsError:
         raise FileRefused(file, "exists") from None
-
-
-@contextmanager
-def _translate_os_errors(path: str) -> Iterator[None]:
-    """Translate file system errors into storage errors."""
-    try:
-        yield
-    except PermissionError as error:
-        raise StorageReadOnly(path) from error
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageFull(path) from error
-        if error.errno == errno.EROFS:
-            raise StorageReadOnly(path) from error
-        raise StorageFailed(path, files.describe(error)) from error

@@ -156,7 +156,7 @@ def require_dittybag_file(path: str) -> None:
 def prepare_folder(path: str) -> None:
     """Create the folder of a database, with access for its owner only."""
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120  # pathlib is slow to import
-    with _translate_os_errors(path):
+    with translate_os_errors(path):
         files.make_folders(folder)
 
 
@@ -167,12 +167,13 @@ def create_private_file(path: str) -> None:
     """
     if os.path.exists(path):  # noqa: PTH110  # pathlib is slow to import
         return
-    with _translate_os_errors(path), suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    with translate_os_errors(path), suppress(FileExistsError):
+        os.close(os.open(path, files.NEW_FILE, 0o600))
 
 
 @contextmanager
-def _translate_os_errors(path: str) -> Iterator[None]:
+def translate_os_errors(path: str) -> Iterator[None]:
+    """Translate file system errors into storage errors."""
     try:
         yield
     except OSError as error:
@@ -180,7 +181,7 @@ def _translate_os_errors(path: str) -> Iterator[None]:
             raise StorageReadOnly(path) from error
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageFull(path) from error
-        raise StorageFailed(path, str(error)) from error
+        raise StorageFailed(path, files.describe(error)) from error
 
 
 class OpenFiles:
