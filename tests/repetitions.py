@@ -11,9 +11,9 @@ from typing import Final
 
 SEED: Final = int(os.environ.get("TORTURE_SEED", "20261115"))
 
-_IS_FULL: Final = os.environ.get("TORTURE") == "1"
+IS_FULL: Final = os.environ.get("TORTURE") == "1"
 
 
 def repetitions(usual: int, full: int) -> int:
     """Return the number for `make test` or for `make torture`."""
-    return full if _IS_FULL else usual
+    return full if IS_FULL else usual
