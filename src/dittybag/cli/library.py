@@ -183,7 +183,7 @@ def _update_all(*, overwrite: bool) -> int:
             continue
         rows.append(updated)
         if not wants_json():
-            print_result(None, *_updated_lines(updated))
+            click.echo("\n".join(_updated_lines(updated)))
         status = status or _report_conflicts(updated)
     print_result({"libraries": rows})
     if not rows:
