@@ -141,19 +141,18 @@ class HttpEndpoint:
         except MalformedFrame as malformed:
             await request.fail(HttpError(400, malformed.error), malformed.request_id)
             return True
+        return await self.post_decoded(request, decoded, options)
+
+    async def post_decoded(
+        self, request: HttpRequest, decoded: Decoded, options: _PostOptions | None = None
+    ) -> bool:
+        """Handle a POST request whose body has already been read and decoded."""
+        options = options or _options_of(request.headers)
         try:
             await self._choose_handler(_PostRequest(request, decoded, options, self._unread))
         except HttpError as error:
             await request.fail(error, request_id_of(decoded.value))
         return True
-
-    async def post_decoded(self, request: HttpRequest, decoded: Decoded) -> None:
-        """Handle a POST request whose body has already been read and decoded."""
-        options = _options_of(request.headers)
-        try:
-            await self._choose_handler(_PostRequest(request, decoded, options, self._unread))
-        except HttpError as error:
-            await request.fail(error, request_id_of(decoded.value))
 
     def _choose_handler(self, post: _PostRequest) -> Awaitable[None]:
         """Return what handles a message. Raises `HttpError`."""

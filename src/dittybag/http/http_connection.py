@@ -163,7 +163,7 @@ class HttpConnection(Protocol):
         self.shutdown()
 
     def pause_reading(self) -> None:
-        if self._is_reading:
+        if self._is_reading and not self._transport.is_closing():
             self._is_reading = False
             self._transport.pause_reading()
 
@@ -344,7 +344,8 @@ class _Request:
         try:
             await self._connection.app(self._scope, self.receive, self.send)
         except BaseException as error:  # noqa: BLE001  # the edge: the client gets an error, the log the reason
-            _log.error("a request failed: %s %s", self._scope["method"], self._scope["path"], exc_info=error)
+            path = self._scope["raw_path"].decode("ascii", "replace")
+            _log.error("a request failed: %s %s", self._scope["method"], path, exc_info=error)
         if self._is_complete or not self.is_connected:
             return
         if self._is_started:
@@ -391,7 +392,8 @@ class _Request:
                 self._is_received = not self.more_body
                 return {"type": "http.request", "body": body, "more_body": self.more_body}
             self._connection.resume_reading()
-            self._news = Event()
+            if self._news is None or self._news.is_set():
+                self._news = Event()
             await self._news.wait()
         return {"type": "http.disconnect"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import OrderedDict
-from typing import Final, Protocol, get_args
+from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,11 +15,10 @@ from dittybag.http.event_streams import MAX_BYTES, EventStream, ResponseOnlyStre
 from dittybag.protocol.dispatch import DEFAULT_LOG_LEVEL, Session
 from dittybag.protocol.eras.revisions import REVISIONS
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.server import ListKind, Server
-from dittybag.protocol.subscriptions import Subscriptions
+from dittybag.protocol.server import Server
+from dittybag.protocol.subscriptions import LIST_KINDS, Subscriptions
 from dittybag.protocol.types import JsonObject
 
-LIST_KINDS: Final[tuple[ListKind, ...]] = get_args(ListKind)
 #: Maximum number of resumable request streams per session.
 _MAX_STREAMS: Final = 32
 

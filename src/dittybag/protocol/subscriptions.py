@@ -16,7 +16,7 @@ from dittybag.protocol.wire_errors import InvalidRequest, UnknownResource
 
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
-_LIST_KINDS: Final[tuple[ListKind, ...]] = ("tools", "prompts", "resources")
+LIST_KINDS: Final[tuple[ListKind, ...]] = ("tools", "prompts", "resources")
 
 
 class _Stream(Struct, frozen=True):
@@ -82,7 +82,7 @@ class Subscriptions:
             raise InvalidRequest(f"Too many subscriptions (maximum {limits.subscribed_uris})")
         lists = [
             kind
-            for kind in _LIST_KINDS
+            for kind in LIST_KINDS
             if wanted.get(f"{kind}ListChanged") and self._declares_list_changed(kind)
         ]
         accepted: JsonObject = {f"{kind}ListChanged": True for kind in lists}
