@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -21,6 +22,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(_ALONE):
             item.add_marker(pytest.mark.alone)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Report tests that are skipped for the same reason in one line, wherever they are."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple):
+        _, _, reason = report.longrepr
+        report.longrepr = (str(Path(__file__).parent), None, reason)  # type: ignore[assignment]
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -64,20 +64,23 @@ def main() -> int:
 
     It is an error in CI if they cannot be installed; elsewhere, tests that need them are skipped.
     """
-    missing = [program.package for program in ALL if program.find() is None]
+    missing = _missing()
+    if missing and shutil.which("apt-get") is not None and os.geteuid() == 0:
+        print(f"Installing {', '.join(missing)} ...", flush=True)
+        print(_install(missing), end="", file=sys.stderr)
+        missing = _missing()
     if not missing:
         return 0
-    if shutil.which("apt-get") is not None and os.geteuid() == 0:
-        print(f"Installing {', '.join(missing)} ...", flush=True)
-        problem = _install(missing)
-        if problem is None:
-            return 0
-        print(problem, file=sys.stderr)
     print(f"Not installed: {', '.join(missing)}. Tests that need them are skipped.")
     return 1 if os.environ.get("CI") else 0
 
 
-def _install(packages: list[str]) -> str | None:
+def _missing() -> list[str]:
+    """Return the packages of programs that are not installed."""
+    return [program.package for program in ALL if program.find() is None]
+
+
+def _install(packages: list[str]) -> str:
     """Install Debian packages. Returns the end of the output if that fails."""
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", *packages]):
@@ -93,7 +96,7 @@ def _install(packages: list[str]) -> str | None:
         )
         if done.returncode != 0:
             return done.stdout[-4000:]
-    return None
+    return ""
 
 
 if __name__ == "__main__":

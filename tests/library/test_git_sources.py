@@ -205,6 +205,7 @@ def test_url_rewriting_and_credential_helpers_work(
 
 
 def test_credentials_are_neither_shown_nor_stored(tmp_path: Path, home: str) -> None:
+    GIT.require()
     server = _refusing_server(tmp_path)
     try:
         with pytest.raises(SourceFailed) as failed:
@@ -219,6 +220,7 @@ def test_credentials_are_neither_shown_nor_stored(tmp_path: Path, home: str) -> 
 def test_credentials_in_the_output_of_other_programs_are_hidden(
     tmp_path: Path, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    GIT.require()
     (write_files(tmp_path, {"ssh": '#!/bin/sh\necho "fatal: no way to $*" >&2\nexit 1\n'}) / "ssh").chmod(
         0o755
     )
