@@ -34,7 +34,7 @@ from benchmarks.store_calls import (
 from dittybag.domain.names import name_from_title
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
 
 class CreateMethod(Struct):

@@ -17,8 +17,9 @@ from dittybag.domain.accounts import Scope
 from dittybag.domain.queries import ChangeQuery
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
-from dittybag.storage.postgres.store import PostgresStore
-from dittybag.storage.sqlite.store import SqliteStore, now_microseconds
+from dittybag.storage.clock import now_microseconds
+from dittybag.storage.postgres.postgres_store import PostgresStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.contracts.http_server_process import BOTH, JSON, HttpServerProcess, ReceivedResponse, send_request
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import ChangeQuery
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
-from dittybag.storage.postgres.store import PostgresStore
+from dittybag.storage.postgres.postgres_store import PostgresStore
 from dittybag.storage.sql.sql_transaction import SqlTransaction
 from tests.accounts.accounts_world import (
     HIDDEN_PROJECT,

@@ -32,7 +32,7 @@ from dittybag.services.resource_service import ResourceChange, ResourceService
 from dittybag.services.search_service import SEARCH_KINDS, SearchService
 from dittybag.services.task_service import TaskService
 from dittybag.services.workspace import Workspace
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
 SERVICES: dict[str, type] = {
     "prompts": PromptService,

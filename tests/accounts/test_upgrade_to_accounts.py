@@ -9,9 +9,9 @@ import apsw
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
-from dittybag.storage.sqlite.connections import APPLICATION_ID
 from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_connections import APPLICATION_ID
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
 #: The last schema version without users.
 OLD_VERSION = 2

@@ -17,7 +17,7 @@ from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.services.template_service import TemplateService
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.exchange.exchange_data import fill_database
 from tests.exchange.exchange_fixtures import dump_tables, read_files, rows

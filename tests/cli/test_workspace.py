@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dittybag.storage.postgres.connections import connect, parse_address
+from dittybag.storage.postgres.postgres_connections import connect, parse_address
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.postgres_servers import PostgresServer
 

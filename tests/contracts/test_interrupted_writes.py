@@ -14,7 +14,7 @@ import asyncpg  # type: ignore[import-untyped]
 import msgspec
 import pytest
 
-from dittybag.storage.postgres.connections import lock_keys
+from dittybag.storage.postgres.postgres_connections import lock_keys
 from tests import postgres_servers
 from tests.programs import STRACE
 from tests.stdio_server_process import ROOT, StdioServerProcess

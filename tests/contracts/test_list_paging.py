@@ -18,7 +18,7 @@ from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.services.caller import Caller
 from dittybag.services.template_service import TemplateService
 from dittybag.services.workspace import Workspace
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
 
 @pytest.fixture

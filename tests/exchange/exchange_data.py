@@ -13,7 +13,7 @@ from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Argument, Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import DEFAULT_USER, Task
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
 #: Texts that are easily changed by accident: line endings, spaces, markup, unusual Unicode.
 TEXTS = (

@@ -12,7 +12,7 @@ from dittybag.exchange.folder_reader import FolderSource
 from dittybag.exchange.folder_writer import FolderWriter
 from dittybag.exchange.json_file import JsonSource, JsonWriter
 from dittybag.services.exchange import ExchangeService, ImportResult, ImportSource
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
 ACTOR = "importer"
 

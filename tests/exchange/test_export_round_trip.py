@@ -13,7 +13,7 @@ from dittybag.domain.changes import Interface
 from dittybag.services.caller import Caller
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.workspace import Workspace
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.exchange.exchange_data import NAMES, fill_database
 from tests.exchange.exchange_fixtures import (
     dump_tables,

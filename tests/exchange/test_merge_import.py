@@ -15,7 +15,7 @@ from dittybag.exchange.import_sources import FileSource, SourceEntry
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.workspace import Workspace
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.exchange.exchange_data import fill_database
 from tests.exchange.exchange_fixtures import ACTOR, dump_tables, export_folder, export_json, import_into, rows
 from tests.torture.sqlite_audit import SqliteAudit

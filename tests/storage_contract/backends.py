@@ -10,8 +10,8 @@ from typing import Protocol
 import pytest
 
 from dittybag.domain.ports import Store
-from dittybag.storage.postgres.store import PostgresStore
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.postgres.postgres_store import PostgresStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.postgres_servers import PostgresServer
 from tests.repetitions import repetitions
 

@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dittybag.domain.changes import Change
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import DittybagError, NameTaken, Outdated, StorageError
-from dittybag.domain.ports import Store, Transaction, Work
+from dittybag.domain.ports import Store, Transaction, Work, Write
 from dittybag.domain.queries import PromptQuery
 from dittybag.domain.tasks import Task
 from tests.storage_contract.log_consistency import check_log, read_log, stored_entities
@@ -233,6 +234,45 @@ async def test_an_acknowledged_write_is_visible_to_all_processes(open_store: Ope
         for store in (session.store, other):
             assert await store.read(newest) == made[-1]
             assert await store.read(newest, slow=True) == made[-1]
+
+
+def renamed(task: Task, title: str) -> Task:
+    return replace(task, title=title, version=task.version + 1)
+
+
+async def test_several_writes_at_once_are_one_batch_in_order(session: StoreSession) -> None:
+    first, second = await session.task("first"), await session.task("second")
+    new = replace(first, id=0, title="new", version=1)
+    writes = [
+        Write("update", first, renamed(first, "changed")),
+        Write("create", None, new),
+        Write("delete", second, None),
+        Write("create", None, new),
+    ]
+    stored = await session.write(lambda transaction: transaction.write_all(writes))
+    assert stored == [
+        renamed(first, "changed"),
+        replace(new, id=second.id + 1),
+        None,
+        replace(new, id=second.id + 2),
+    ]
+    log = (await read_log(session.store, [session.project]))[-len(writes) :]
+    assert [(item.action, item.before, item.after) for item in log] == [
+        (write.action, write.before, after) for write, after in zip(writes, stored, strict=True)
+    ]
+    assert {item.batch for item in log} == {log[0].seq}
+    await check_log(session.store)
+
+
+async def test_several_writes_at_once_are_refused_if_one_of_them_is_outdated(session: StoreSession) -> None:
+    first, second = await session.task("first"), await session.task("second")
+    await session.write(lambda transaction: change(transaction, second, "later"))
+    before = await stored_entities(session.store)
+    writes = [Write("update", task, renamed(task, "lost")) for task in (first, second)]
+    with pytest.raises(Outdated):
+        await session.write(lambda transaction: transaction.write_all(writes))
+    assert await stored_entities(session.store) == before
+    await check_log(session.store)
 
 
 async def test_a_transaction_sees_its_own_writes(session: StoreSession) -> None:

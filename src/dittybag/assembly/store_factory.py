@@ -32,7 +32,7 @@ def is_missing(database: str) -> bool:
 
 def holds_workspace(file: str) -> bool:
     """Whether a file is a Dittybag database."""
-    from dittybag.storage.sqlite.connections import require_dittybag_file
+    from dittybag.storage.sqlite.sqlite_connections import require_dittybag_file
 
     try:
         require_dittybag_file(file)
@@ -50,11 +50,11 @@ async def open_store(database: str, *, create: bool = True, read_only: bool = Fa
     if not create and is_missing(database):
         raise WorkspaceNotFound(database)
     if is_file(database):
-        from dittybag.storage.sqlite.store import SqliteStore
+        from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
         return SqliteStore(database, read_only=read_only)
     try:
-        from dittybag.storage.postgres.store import PostgresStore
+        from dittybag.storage.postgres.postgres_store import PostgresStore
     except ImportError as error:
         raise SettingsError("PostgreSQL needs an extra package: pip install 'dittybag[postgres]'") from error
     return await PostgresStore.open(database, create=create)

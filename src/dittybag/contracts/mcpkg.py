@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from dittybag.contracts.error_formats import prose_error
 from dittybag.contracts.tool_specs import ADDS, REPLACES, object_schema, tool
 from dittybag.domain import prompts, resources
+from dittybag.domain.entities import kind_of
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
@@ -58,9 +59,11 @@ class DeleteResource(Struct, kw_only=True):
     name: Annotated[str, Meta(description="Resource name")]
 
 
-def _confirmation(verb: str, link: str, kind: str, item: Prompt | Resource, project: Project) -> ToolResult:
+def confirmation(verb: str, item: Prompt | Resource, project: Project) -> ToolResult:
+    """Confirm what was done to a prompt or resource, as in `Created`."""
+    link = "from" if verb == "Deleted" else "in"
     return ToolResult.from_text(
-        f"{verb} {kind} '{item.name}' {link} project '{project.name}'",
+        f"{verb} {kind_of(item)} '{item.name}' {link} project '{project.name}'",
         structured={"id": item.id, "name": item.name, "project": project.name},
     )
 
@@ -80,11 +83,7 @@ _tool: Final = partial(tool, error_format=prose_error, output=OUTPUT)
 )
 async def create_prompt(session: WorkspaceSession, arguments: CreatePrompt) -> ToolResult:
     prompt, project = await session.workspace.prompts.create(session.caller, **given_fields(arguments))
-    return created_prompt(prompt, project)
-
-
-def created_prompt(prompt: Prompt, project: Project) -> ToolResult:
-    return _confirmation("Created", "in", "prompt", prompt, project)
+    return confirmation("Created", prompt, project)
 
 
 @_tool(
@@ -102,11 +101,7 @@ async def update_prompt(session: WorkspaceSession, arguments: UpdatePromptByName
     prompt, project = await session.workspace.prompts.update(
         session.caller, PromptAddress(name=arguments.name), change
     )
-    return updated_prompt(prompt, project)
-
-
-def updated_prompt(prompt: Prompt, project: Project) -> ToolResult:
-    return _confirmation("Updated", "in", "prompt", prompt, project)
+    return confirmation("Updated", prompt, project)
 
 
 @_tool(
@@ -120,7 +115,7 @@ async def delete_prompt(session: WorkspaceSession, arguments: DeletePromptByName
     prompt, project = await session.workspace.prompts.delete(
         session.caller, PromptAddress(name=arguments.name)
     )
-    return _confirmation("Deleted", "from", "prompt", prompt, project)
+    return confirmation("Deleted", prompt, project)
 
 
 @_tool(
@@ -133,7 +128,7 @@ async def delete_prompt(session: WorkspaceSession, arguments: DeletePromptByName
 )
 async def create_resource(session: WorkspaceSession, arguments: CreateResource) -> ToolResult:
     resource, project = await session.workspace.resources.create(session.caller, **given_fields(arguments))
-    return _confirmation("Created", "in", "resource", resource, project)
+    return confirmation("Created", resource, project)
 
 
 @_tool(
@@ -149,7 +144,7 @@ async def update_resource(session: WorkspaceSession, arguments: UpdateResource) 
     if change == ResourceChange():
         raise Invalid([Problem("", "Nothing to update: give content, mime_type or description")])
     resource, project = await session.workspace.resources.update(session.caller, arguments.name, change)
-    return _confirmation("Updated", "in", "resource", resource, project)
+    return confirmation("Updated", resource, project)
 
 
 @_tool(
@@ -161,7 +156,7 @@ async def update_resource(session: WorkspaceSession, arguments: UpdateResource) 
 )
 async def delete_resource(session: WorkspaceSession, arguments: DeleteResource) -> ToolResult:
     resource, project = await session.workspace.resources.delete(session.caller, arguments.name)
-    return _confirmation("Deleted", "from", "resource", resource, project)
+    return confirmation("Deleted", resource, project)
 
 
 TOOLS: Final = (

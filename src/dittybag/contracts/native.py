@@ -133,7 +133,7 @@ async def update_prompt(session: WorkspaceSession, arguments: UpdatePromptByIdOr
         raise Invalid([Problem("", "Nothing to update: give title, content, description, tags or arguments")])
     prompt, project = await session.workspace.prompts.update(session.caller, address, change)
     if address.id is None:
-        return mcpkg.updated_prompt(prompt, project)
+        return mcpkg.confirmation("Updated", prompt, project)
     return prompt_store.updated_prompt(prompt)
 
 
@@ -147,7 +147,7 @@ async def delete_prompt(session: WorkspaceSession, arguments: DeletePromptByIdOr
 async def create_prompt(session: WorkspaceSession, arguments: CreatePromptWithArguments) -> ToolResult:
     fields = _with_parsed_arguments(given_fields(arguments))
     prompt, project = await session.workspace.prompts.create(session.caller, **fields)
-    return mcpkg.created_prompt(prompt, project)
+    return mcpkg.confirmation("Created", prompt, project)
 
 
 def _with_parsed_arguments(fields: dict[str, Any]) -> dict[str, Any]:

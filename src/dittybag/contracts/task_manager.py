@@ -217,9 +217,8 @@ _tool: Final = partial(tool, toolset="tasks", error_format=plain_text_error)
     effect=ADDS,
 )
 async def task_create(session: WorkspaceSession, arguments: TaskCreate) -> ToolResult:
-    return _json_result(
-        _task(await session.workspace.tasks.create(session.caller, **given_fields(arguments)))
-    )
+    task = await session.workspace.tasks.create(session.caller, **given_fields(arguments))
+    return _json_result(_task(task))
 
 
 @_tool(
@@ -271,9 +270,8 @@ async def task_update(session: WorkspaceSession, arguments: TaskUpdate) -> ToolR
     fields = given_fields(arguments, "task_id")
     if not fields:
         raise Invalid([Problem("", "Nothing to update: give at least one field")])
-    return _json_result(
-        _task(await session.workspace.tasks.update(session.caller, arguments.task_id, **fields))
-    )
+    task = await session.workspace.tasks.update(session.caller, arguments.task_id, **fields)
+    return _json_result(_task(task))
 
 
 @_tool(

@@ -6,7 +6,7 @@ Storage, export files, JSON output, diffs, forms, undo and import are derived fr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, Literal
 
 import msgspec
@@ -88,7 +88,7 @@ class EntityType(Struct, frozen=True, kw_only=True):
 
     def normalise(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return valid fields as they are stored."""
-        optional = {field.name for field in self.edited if field.optional}
+        optional = _optional_fields(self.kind)
         stored = {name: value or None if name in optional else value for name, value in fields.items()}
         if "tags" in fields:
             stored["tags"] = prompts.normalise_tags(fields["tags"])
@@ -161,6 +161,13 @@ _TASK: Final = EntityType(
 ENTITY_TYPES: Final[Mapping[Kind, EntityType]] = {
     described.kind: described for described in (_PROJECT, _PROMPT, _RESOURCE, _TASK)
 }
+
+
+@cache
+def _optional_fields(kind: Kind) -> frozenset[str]:
+    return frozenset(field.name for field in ENTITY_TYPES[kind].edited if field.optional)
+
+
 _TYPES_BY_STRUCT: Final[Mapping[type, EntityType]] = {
     described.struct: described for described in ENTITY_TYPES.values()
 }

@@ -63,7 +63,7 @@ DittybagError
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, dataclass_transform
 
 from msgspec import Struct
@@ -158,14 +158,15 @@ def checked(field: str, value: T, problem: str | None) -> T:
 Check = Callable[[Any], str | Iterable[Problem] | None]
 
 
-def field_problems(checks: Mapping[str, Check], fields: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield all problems with the given fields, in the order of the checks. `None` is valid."""
+def field_problems(checks: Mapping[str, Check], fields: Mapping[str, Any]) -> list[Problem]:
+    """Return all problems with the given fields, in the order of the checks. `None` is valid."""
+    problems: list[Problem] = []
     for name, check in checks.items():
-        found = None if (value := fields.get(name)) is None else check(value)
-        if isinstance(found, str):
-            yield Problem(name, found)
-        elif found is not None:
-            yield from found
+        value = fields.get(name)
+        if value is None or (found := check(value)) is None:
+            continue
+        problems += [Problem(name, found)] if isinstance(found, str) else found
+    return problems
 
 
 class NotFound(DittybagError):

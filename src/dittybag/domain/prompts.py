@@ -177,8 +177,8 @@ def _argument_messages(arguments: Sequence[Argument]) -> Iterator[str]:
             yield f"Argument '{shown}' has a choice that is not a single line of 1-{TITLE_LENGTH} characters"
 
 
-def problems(**fields: Any) -> Iterator[Problem]:
-    """Yield all problems with the given fields."""
+def problems(**fields: Any) -> list[Problem]:
+    """Return all problems with the given fields."""
     return field_problems(_CHECKS, fields)
 
 
@@ -187,6 +187,6 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "title": title_problem,
     "content": _content_problem,
     "description": description_problem,
-    "tags": _tag_problems,
-    "arguments": _argument_problems,
+    "tags": lambda tags: _tag_problems(tags) if tags else None,
+    "arguments": lambda arguments: _argument_problems(arguments) if arguments else None,
 }

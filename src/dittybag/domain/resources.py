@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -68,8 +67,8 @@ def is_text(mime_type: str) -> bool:
     return _TEXT_TYPE.fullmatch(mime_type.partition(";")[0].strip().lower()) is not None
 
 
-def problems(**fields: Any) -> Iterator[Problem]:
-    """Yield all problems with the given fields. A valid MIME type decides how content is checked."""
+def problems(**fields: Any) -> list[Problem]:
+    """Return all problems with the given fields. A valid MIME type decides how content is checked."""
     mime_type = fields.get("mime_type")
     if mime_type is not None and _mime_type_problem(mime_type):
         fields["content"] = None

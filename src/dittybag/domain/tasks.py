@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -122,8 +122,8 @@ class TaskColumn(Struct, frozen=True):
     tasks: list[TaskListing]
 
 
-def problems(**fields: Any) -> Iterator[Problem]:
-    """Yield all problems with the given fields. An empty due date is valid."""
+def problems(**fields: Any) -> list[Problem]:
+    """Return all problems with the given fields. An empty due date is valid."""
     return field_problems(_CHECKS, fields)
 
 

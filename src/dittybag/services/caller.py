@@ -110,9 +110,11 @@ def reading(
 
     @wraps(use_case)
     async def method(self: Any, caller: Caller, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        store: ScopedStore = self._store
+        store: Store = self._store.unscoped
         return await store.read(
-            caller, lambda transaction, caller: use_case(transaction, caller, *args, **kwargs), slow=slow
+            lambda transaction: use_case(transaction, caller, *args, **kwargs),
+            slow=slow,
+            viewer=caller.viewer,
         )
 
     return method

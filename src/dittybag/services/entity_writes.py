@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -60,12 +60,21 @@ async def delete_all(transaction: Transaction, entities: Iterable[E]) -> list[E]
     return deleted
 
 
-async def is_taken(
+#: Finds out whether an entity of a project has a value of a unique field.
+_LOOKUPS: Final[Mapping[tuple[Kind, str], Callable[[Transaction, int, str], Awaitable[object]]]] = {
+    ("project", "name"): lambda transaction, _, name: transaction.projects.by_name(name),
+    ("prompt", "name"): lambda transaction, project, name: transaction.prompts.name_taken(project, name),
+    ("prompt", "title"): lambda transaction, project, title: transaction.prompts.title_taken(project, title),
+    ("resource", "name"): lambda transaction, project, name: transaction.resources.by_name(project, name),
+    ("resource", "uri"): lambda transaction, project, uri: transaction.resources.by_uri(project, uri),
+}
+
+
+def is_taken(
     transaction: Transaction, kind: Kind, project: Project | None, field: str, value: str
-) -> bool:
-    """Return whether an entity of a project, or a project, has a value of a unique field."""
-    scope = {} if project is None else {"project": project.id}
-    return await transaction.find(kind, **scope, **{field: value}) is not None
+) -> Awaitable[object]:
+    """Return something true if an entity of a project, or a project, has a value of a unique field."""
+    return _LOOKUPS[kind, field](transaction, 0 if project is None else project.id, value)
 
 
 async def find_conflicts(

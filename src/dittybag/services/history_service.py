@@ -31,7 +31,7 @@ from dittybag.services.project_service import content_deletions
 _SCANNED_AT_ONCE: Final = 500
 #: Number of changes to undo at a time; each may have the complete text twice.
 _UNDONE_AT_ONCE: Final = 20
-#: At most this many changes are undone together, because a plan holds all of them.
+#: At most this many changes are selected by a query, because a plan holds all of them.
 MAX_UNDONE: Final = 100_000
 
 #: Maximum number of changes that one request scans. A search for text has to decode the changes, so it scans
@@ -321,8 +321,9 @@ async def _select(
     changes: list[Change] = []
     total = 0
     for batch in await _selected_batches(transaction, caller, selection, before):
-        size = await transaction.changes.batch_size(batch)
         found = await transaction.changes.batch(batch, limit)
+        is_whole = caller.principal is None and limit is None
+        size = len(found) if is_whole else await transaction.changes.batch_size(batch)
         if len(found) < (size if limit is None else min(size, limit)) or not all(
             is_visible(caller, change) for change in found
         ):
@@ -331,7 +332,6 @@ async def _select(
         require_content(found)
         total += size
         changes += found if selection.seq is not None else map(outline, found)
-    _require_undoable(total)
     return sorted(changes, key=lambda change: change.seq, reverse=True), total
 
 
@@ -345,8 +345,8 @@ async def _selected_batches(
         project=selection.project, actor=selection.actor, since=selection.since, after=1, before=before
     )
     query = await _visible(transaction, caller, query)
-    if selection.last is None:
-        _require_undoable(await _count(transaction, query))
+    if selection.last is None and (count := await _count(transaction, query)) > MAX_UNDONE:
+        raise TooManyChanges(count, MAX_UNDONE)
     batches: dict[int, None] = {}
     async for change in iterate_changes(transaction, query):
         batches[change.batch] = None
@@ -362,11 +362,6 @@ async def _count(transaction: Transaction, query: ChangeQuery) -> int:
         count += len(found)
         query = replace(query, before=found[-1][0])
     return count
-
-
-def _require_undoable(count: int) -> None:
-    if count > MAX_UNDONE:
-        raise TooManyChanges(count, MAX_UNDONE)
 
 
 async def _later_changes(transaction: Transaction, changes: Sequence[Change]) -> list[Change]:

@@ -98,20 +98,32 @@ class PromptAddress(Struct, frozen=True):
         return await prompts.by_name(project, self.name or "")
 
 
+class PromptDraft(Struct, frozen=True):
+    """A prompt to create. If only one of name and title is given, the other is derived from it."""
+
+    name: str | None
+    title: str | None
+    #: The other fields, as they are stored.
+    fields: dict[str, Any]
+    #: The name, or what it is derived from.
+    base_name: str
+
+
 async def create_prompt(
-    transaction: Transaction, caller: Caller, name: str | None, title: str | None, fields: dict[str, Any]
+    transaction: Transaction, caller: Caller, draft: PromptDraft
 ) -> tuple[Prompt, Project]:
-    """Create a prompt. If only one of name and title is given, the other is derived from it."""
     project = await writable_project(transaction, caller)
-    names = [name] if name is not None else numbered_names(name_from_title(title or ""), "-{}", NAME_LENGTH)
-    titles = [title] if title is not None else numbered_names(name or "", " ({})", TITLE_LENGTH)
+    names = [draft.name] if draft.name is not None else numbered_names(draft.base_name, "-{}", NAME_LENGTH)
+    titles = (
+        [draft.title] if draft.title is not None else numbered_names(draft.base_name, " ({})", TITLE_LENGTH)
+    )
     prompt = Prompt(
         number=0,
         id=transaction.new_id(),
         project=project.id,
         name=await _first_free(transaction, project, "name", names),
         title=await _first_free(transaction, project, "title", titles),
-        **fields,
+        **draft.fields,
         created_at=transaction.now,
         updated_at=transaction.now,
     )
@@ -287,7 +299,7 @@ class PromptService:
         tags: Sequence[str] = (),
         arguments: Sequence[Argument] = (),
     ) -> tuple[Prompt, Project]:
-        """See `create_prompt`."""
+        """Create a prompt. If only one of name and title is given, the other is derived from it."""
         others: dict[str, Any] = {
             "content": content,
             "description": description,
@@ -297,7 +309,9 @@ class PromptService:
         require(problems(name=name, title=title, **others))
         if arguments:
             await require_syntax(self._syntax, caller, content)
-        return await self._store.write(caller, create_prompt, name, title, _PROMPT.normalise(others))
+        base_name = name_from_title(title or "") if name is None else name
+        draft = PromptDraft(name, title, _PROMPT.normalise(others), base_name)
+        return await self._store.write(caller, create_prompt, draft)
 
     async def get(self, caller: Caller, address: PromptAddress) -> Prompt:
         require_project_access(caller)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from hashlib import sha256
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
@@ -82,13 +81,13 @@ async def create_resource(
         id=transaction.new_id(),
         project=project.id,
         **fields,
-        sha256=sha256(data).hexdigest(),
+        sha256="",
         size=len(data),
         created_at=transaction.now,
         updated_at=transaction.now,
     )
     await _require_unique(transaction, None, resource, project)
-    await transaction.store_content(data)
+    resource = replace(resource, sha256=await transaction.store_content(data))
     return await create(transaction, resource), project
 
 
@@ -104,15 +103,13 @@ async def update_resource(
     # The MIME type that the content is checked against may be the stored one.
     fields.setdefault("mime_type", resource.mime_type)
     require(_problems(content, **fields))
-    if content is not None:
-        data = _encode(content, fields["mime_type"])
-        fields |= {"sha256": sha256(data).hexdigest(), "size": len(data)}
-    elif is_text(fields["mime_type"]) and not resource.is_text:
+    if content is None and is_text(fields["mime_type"]) and not resource.is_text:
         _require_text(await transaction.content(resource.sha256), fields["mime_type"])
     changed = next_version(resource, transaction.now, **fields)
     await _require_unique(transaction, resource, changed, project)
     if content is not None:
-        await transaction.store_content(data)
+        data = _encode(content, changed.mime_type)
+        changed = replace(changed, sha256=await transaction.store_content(data), size=len(data))
     await transaction.write("update", resource, changed)
     return changed, project
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pytest
 
-from dittybag.storage.postgres.store import PostgresStore
+from dittybag.storage.postgres.postgres_store import PostgresStore
 from tests.postgres_servers import PostgresServer, run_postgres
 
 OpenStore: TypeAlias = Callable[[str], Awaitable[PostgresStore]]

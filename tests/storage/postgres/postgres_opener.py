@@ -10,7 +10,7 @@ import msgspec
 from dittybag.domain.errors import StorageError
 from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import ChangeQuery
-from dittybag.storage.postgres.store import PostgresStore
+from dittybag.storage.postgres.postgres_store import PostgresStore
 from tests.storage.postgres.task_workload import create_task
 
 

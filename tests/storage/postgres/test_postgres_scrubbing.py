@@ -8,7 +8,7 @@ import pytest
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import PurgeUnfinished
 from dittybag.services.purge_service import Selection
-from dittybag.storage.postgres import scrubbing
+from dittybag.storage.postgres import postgres_scrubbing
 from tests.postgres_servers import PostgresServer
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage_contract.log_consistency import check_log
@@ -59,7 +59,7 @@ async def test_a_reader_of_an_old_state_leaves_a_purge_unfinished(
     session = await open_session(store)
     key = await CREATORS["prompt"](session, word)
     reader = await asyncpg.connect(server.url())
-    monkeypatch.setattr(scrubbing, "LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(postgres_scrubbing, "LOCK_SECONDS", 0.2)
     async with reader.transaction(isolation="repeatable_read", readonly=True):
         await reader.fetch("SELECT 1")
         with pytest.raises(PurgeUnfinished):

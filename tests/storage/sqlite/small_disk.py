@@ -15,7 +15,7 @@ from pathlib import Path
 from dittybag.domain.errors import DittybagError, StorageError
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.storage.sqlite.scripted_process import reply
 
 DISK_BYTES = 1024 * 1024

@@ -9,7 +9,7 @@ from dittybag.domain.errors import StorageError
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.tasks import Task
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.storage.sqlite.scripted_process import reply
 
 #: After a path: leave the file open.

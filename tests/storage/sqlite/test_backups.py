@@ -20,7 +20,6 @@ from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite import backups
 from dittybag.storage.sqlite.backups import FileRefused, back_up, restore
-from dittybag.storage.sqlite.connections import APPLICATION_ID
 from dittybag.storage.sqlite.integrity_check import (
     check_integrity,
     is_safe_sqlite_version,
@@ -29,7 +28,8 @@ from dittybag.storage.sqlite.integrity_check import (
     sqlite_version,
 )
 from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_connections import APPLICATION_ID
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.stdio_server_process import ROOT
 from tests.storage.sqlite.scripted_process import ScriptedProcess
 from tests.torture.sqlite_audit import SqliteAudit

@@ -18,9 +18,9 @@ from dittybag.domain.queries import PromptQuery
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sql.sql_transaction import SqlTransaction
-from dittybag.storage.sqlite import connections
+from dittybag.storage.sqlite import sqlite_connections
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.storage.sqlite.scripted_process import ScriptedProcess
 
 PRAGMAS = ("journal_mode", "synchronous", "foreign_keys", "query_only", "trusted_schema", "locking_mode")
@@ -160,13 +160,13 @@ async def test_a_write_waits_for_seconds_while_another_process_holds_the_lock(
         assert holder.request("free") == "free"
     assert (await asyncio.wait_for(writing, 5)).title == "patient"
     # What the documentation promises, and no test can wait for.
-    assert connections.BUSY_SECONDS == 30
+    assert sqlite_connections.BUSY_SECONDS == 30
 
 
 async def test_a_lock_that_is_held_too_long_is_an_error_and_writes_nothing(
     tmp_path: Path, workspace: Workspace, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(sqlite_connections, "BUSY_SECONDS", 0.2)
     with ScriptedProcess("lock_holder", str(tmp_path / "store.db")) as holder:
         assert holder.read_reply() == "ready"
         assert holder.request("lock") == "locked"

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.storage.sqlite.scripted_process import ScriptedProcess, drop_privileges, unshare_mounts
 
 

@@ -14,8 +14,8 @@ from dittybag.domain.errors import PurgeUnfinished
 from dittybag.domain.queries import ChangeQuery
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.purge_service import Selection
-from dittybag.storage.sqlite import connections
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite import sqlite_connections
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.storage_contract.secret_contents import CREATORS, SECRET, store_traces
 from tests.storage_contract.store_session import StoreSession, open_session
 from tests.torture.sqlite_audit import SqliteAudit
@@ -112,7 +112,7 @@ async def test_a_reader_of_an_old_state_leaves_a_purge_unfinished(
     key = await CREATORS["prompt"](session)
     old_reader.execute("BEGIN")
     old_reader.execute("SELECT count(*) FROM prompts").fetchall()
-    monkeypatch.setattr(connections, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(sqlite_connections, "BUSY_SECONDS", 0.2)
     with pytest.raises(PurgeUnfinished, match="may still be in free pages"):
         await session.workspace.purges.run(session.caller, Selection((("prompt", key),)))
     assert await session.workspace.purges.is_unfinished()

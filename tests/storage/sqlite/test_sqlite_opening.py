@@ -15,7 +15,7 @@ import pytest
 from dittybag.domain.errors import StorageError, StorageForeign, StorageTooNew
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, migrate
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.stdio_server_process import ROOT
 from tests.storage.sqlite.scripted_process import ScriptedProcess
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from dittybag.domain.errors import DittybagError, StorageBusy, StorageClosed, StorageError
-from dittybag.storage.postgres.connections import (
+from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
     STATEMENT_SECONDS,
     PostgresAddress,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from dittybag.storage.postgres.connections import ConstraintError, PostgresConnection, quoted
+from dittybag.storage.postgres.postgres_connections import ConstraintError, PostgresConnection, quoted
 from dittybag.storage.sql.sql_driver import Row
 
 #: Characters that PostgreSQL cannot store, and rejects in queries.

@@ -10,11 +10,11 @@ from typing import Any, Final
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold, search_words
-from dittybag.storage.postgres.connections import PostgresConnection
+from dittybag.storage.postgres.postgres_connections import PostgresConnection
 from dittybag.storage.postgres.postgres_driver import PostgresDriver
-from dittybag.storage.postgres.prompt_search import PromptSearch
+from dittybag.storage.postgres.postgres_prompt_search import PromptSearch
+from dittybag.storage.postgres.postgres_text_search import contains, pattern
 from dittybag.storage.postgres.row_security import RowSecurity
-from dittybag.storage.postgres.text_search import contains, pattern
 from dittybag.storage.sql.connected_tables import ConnectedTables
 from dittybag.storage.sql.quick_search import NEWEST, OWNERS
 from dittybag.storage.sql.sql_driver import Bindings, contains_pattern
@@ -28,14 +28,13 @@ class PostgresQueries:
     """See `dittybag.storage.sql.native_queries.NativeQueries`."""
 
     tags_sql = "prompts, unnest(tags) AS tag"
+    tagged_sql = "SELECT number FROM prompts WHERE project = $1 AND tags @> ARRAY[$2]"
 
     def __init__(self, driver: PostgresDriver, row_security: RowSecurity) -> None:
         self._driver = driver
         self._row_security = row_security
-        self.find_prompts = PromptSearch(driver, row_security).find
-
-    def has_tag(self, project: str, tag: str) -> str:
-        return f"tags @> ARRAY[{tag}]"
+        prompts = PromptSearch(driver, row_security)
+        self.find_prompts, self.find_first_prompts = prompts.find, prompts.find_first
 
     def has_uri(self, uri: str, bindings: Bindings) -> str:
         return f"uri_digest = {bindings.add(_digest(uri))} AND uri = {bindings.add(uri)}"
@@ -47,10 +46,13 @@ class PostgresQueries:
         wanted = bindings.add(pattern(text))
         return contains("content", wanted) if kind == "prompt" else f"folded_content LIKE {wanted}"
 
-    async def word_condition(self, text: str, columns: Sequence[str], bindings: Bindings) -> str:
+    def word_condition(self, text: str, columns: Sequence[str], bindings: Bindings) -> str:
         patterns = (bindings.add(contains_pattern(word)) for word in search_words(text))
         conditions = (" OR ".join(contains(name, wanted) for name in columns) for wanted in patterns)
         return " AND ".join(f"({condition})" for condition in conditions) or "true"
+
+    async def word_candidates(self, text: str, bindings: Bindings) -> str:
+        return "true"
 
     async def indexed_condition(
         self, kind: Kind, text: str, condition: str, bindings: Bindings

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from dittybag.domain.errors import StorageUnreachable
-from dittybag.storage.postgres.connections import RETRY_SECONDS, ConnectionLost
+from dittybag.storage.postgres.postgres_connections import RETRY_SECONDS, ConnectionLost
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from dittybag.storage.postgres.connections import PostgresConnection
+from dittybag.storage.postgres.postgres_connections import PostgresConnection
 from dittybag.storage.sql.sql_driver import Bindings
 
 #: The setting of connections that only ever serve the operator, see `0004_create_idempotency.sql`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.storage.postgres.connections import DRIVER_ERRORS, PostgresConnection, quoted
+from dittybag.storage.postgres.postgres_connections import DRIVER_ERRORS, PostgresConnection, quoted
 
 #: The indexed expressions of each table, the same as in `text_search.contains`.
 _SEARCHED: Final = {

@@ -191,6 +191,12 @@ class ChangeTable:
                  FROM changes WHERE seq > $1 ORDER BY seq LIMIT $2"""
         return [(row[0], notification_from_row(row)) for row in await self._driver.rows(sql, seq, limit)]
 
+    async def notifications_of_everything(self) -> list[ChangeNotification]:
+        """Return the notifications of a log that has been replaced by another one."""
+        rows = await self._driver.rows("SELECT id FROM projects ORDER BY id")
+        kinds: tuple[Kind, ...] = ("prompt", "resource")
+        return [ChangeNotification(kind, row[0]) for row in rows for kind in kinds]
+
     async def append(self, change: Change) -> None:
         """Append a change to the log."""
         await self._driver.run(

@@ -17,13 +17,15 @@ class NativeQueries(Protocol):
 
     #: SQL for rows with a `project` and a `tag`, one for each tag of a prompt.
     tags_sql: str
-
-    def has_tag(self, project: str, tag: str) -> str:
-        """SQL for whether a prompt has a tag. Both arguments are placeholders."""
-        ...
+    #: SQL for the numbers of the prompts of project $1 that have tag $2.
+    tagged_sql: str
 
     async def find_prompts(self, query: PromptQuery) -> tuple[int, list[int]]:
-        """Count the matching prompts; return the numbers of a page of them, in any order."""
+        """Count the prompts with a text or tags; return the numbers of a page of them, in any order."""
+        ...
+
+    async def find_first_prompts(self, query: PromptQuery, limit: int) -> list[int]:
+        """Return the numbers of the first prompts with a text or tags, in the order of the query."""
         ...
 
     def has_uri(self, uri: str, bindings: Bindings) -> str:
@@ -38,8 +40,12 @@ class NativeQueries(Protocol):
         """SQL for whether the content of a prompt or resource contains a text."""
         ...
 
-    async def word_condition(self, text: str, columns: Sequence[str], bindings: Bindings) -> str:
+    def word_condition(self, text: str, columns: Sequence[str], bindings: Bindings) -> str:
         """SQL for whether one of the columns of a task contains each word of a text."""
+        ...
+
+    async def word_candidates(self, text: str, bindings: Bindings) -> str:
+        """SQL for whether a task may contain each word of a text, according to an index."""
         ...
 
     async def indexed_condition(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from dittybag.domain.prompts import Argument, Prompt, PromptListing, PromptOrder, PromptSummary, TagCount
 from dittybag.domain.queries import PromptQuery
@@ -69,14 +69,31 @@ class PromptTable:
         return await self._rows.select("WHERE project = $1 ORDER BY number", project)
 
     async def page(self, query: PromptQuery) -> tuple[int, list[PromptSummary]]:
-        total, numbers = await self._native.find_prompts(query)
+        if not (query.text or query.any_tag or query.all_tags):
+            return await self._unfiltered_page(query)
+        if query.max_matches is None:
+            total, numbers = await self._native.find_prompts(query)
+        else:
+            found = await self._native.find_first_prompts(query, query.max_matches)
+            total, numbers = len(found), found[query.offset : query.offset + query.limit]
+        condition = self._driver.any_of("number", "$1")
+        return total, await self._summaries(query, condition, self._driver.list_value(numbers))
+
+    async def _unfiltered_page(self, query: PromptQuery) -> tuple[int, list[PromptSummary]]:
+        total = await self._driver.value("SELECT count(*) FROM prompts WHERE project = $1", query.project)
+        # A key that the index contains, so that only the rows of this page are read.
+        key = "name" if query.order == "name" else "number"
+        page = f"""SELECT {key} FROM prompts WHERE project = $1
+                   ORDER BY {PROMPT_ORDERS[query.order]} LIMIT $2 OFFSET $3"""
+        condition = f"project = $1 AND {key} IN ({page})"
+        return total, await self._summaries(query, condition, query.project, query.limit, query.offset)
+
+    async def _summaries(self, query: PromptQuery, condition: str, *values: Any) -> list[PromptSummary]:
         # One character more than is shown tells whether the text is longer.
         content = "content" if query.text else f"substr(content, 1, {SNIPPET_LENGTH + 1})"
         sql = f"""SELECT id, name, title, description, {content}, tags, arguments, created_at, updated_at
-                  FROM prompts WHERE {self._driver.any_of("number", "$1")}
-                  ORDER BY {PROMPT_ORDERS[query.order]}"""
-        rows = await self._driver.rows(sql, self._driver.list_value(numbers)) if numbers else []
-        return total, [self._summary(row, query.text) for row in rows]
+                  FROM prompts WHERE {condition} ORDER BY {PROMPT_ORDERS[query.order]}"""
+        return [self._summary(row, query.text) for row in await self._driver.rows(sql, *values)]
 
     def _summary(self, row: Row, text: str) -> PromptSummary:
         return PromptSummary(
@@ -92,7 +109,7 @@ class PromptTable:
         )
 
     async def existing_tags(self, project: int, tags: Sequence[str]) -> list[str]:
-        sql = f"SELECT 1 FROM prompts WHERE project = $1 AND {self._native.has_tag('$1', '$2')} LIMIT 1"
+        sql = f"{self._native.tagged_sql} LIMIT 1"
         return [tag for tag in tags if await self._driver.value(sql, project, tag) is not None]
 
     async def tags_in_use(self, project: int) -> list[TagCount]:
@@ -101,6 +118,5 @@ class PromptTable:
         return [TagCount(*row) for row in await self._driver.rows(sql, project)]
 
     async def ids_with_tag(self, project: int, tag: str) -> list[str]:
-        condition = self._native.has_tag("$1", "$2")
-        sql = f"SELECT id FROM prompts WHERE project = $1 AND {condition} ORDER BY number"
+        sql = f"SELECT id FROM prompts WHERE number IN ({self._native.tagged_sql}) ORDER BY number"
         return [row[0] for row in await self._driver.rows(sql, project, tag)]

@@ -48,7 +48,7 @@ class QuickSearch:
         titles, texts = await self._native.newest(kind, user if kind == "task" else project, query)
 
         async def matching(source: str, bindings: Bindings, *, in_text: bool) -> list[int]:
-            condition = await self._condition(kind, query, bindings, in_text=in_text)
+            condition = self._condition(kind, query, bindings, in_text=in_text)
             sql = (
                 f"SELECT {key} FROM {source} AND {condition} ORDER BY {key} DESC LIMIT {bindings.add(limit)}"
             )
@@ -62,9 +62,9 @@ class QuickSearch:
         found.sort(key=lambda entity: keys.index(getattr(entity, key)))
         return [await self._hit(entity, query) for entity in found]
 
-    async def _condition(self, kind: Kind, query: str, bindings: Bindings, *, in_text: bool) -> str:
+    def _condition(self, kind: Kind, query: str, bindings: Bindings, *, in_text: bool) -> str:
         if kind == "task":
-            return await self._native.word_condition(query, ("title", "notes")[: 1 + in_text], bindings)
+            return self._native.word_condition(query, ("title", "notes")[: 1 + in_text], bindings)
         if in_text:
             return self._native.text_condition(kind, query, bindings)
         title = self._native.title_condition(query, bindings)

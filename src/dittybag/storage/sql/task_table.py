@@ -87,7 +87,8 @@ class TaskTable:
         if query.text:
             conditions[0] = f"{self._driver.unindexed(_USER)} = $1"
             columns = ["title"] * query.in_title + ["notes"] * query.in_notes
-            conditions.append(await self._native.word_condition(query.text, columns, bindings))
+            conditions.append(await self._native.word_candidates(query.text, bindings))
+            conditions.append(self._native.word_condition(query.text, columns, bindings))
         return " AND ".join(conditions), bindings
 
     async def groups(self, user: str) -> list[TaskGroup]:
@@ -112,9 +113,9 @@ class TaskTable:
     ) -> tuple[int, list[TaskColumn]]:
         query = BoardQuery(user, filter, unindexed_user=self._driver.unindexed(_USER))
         if filter.text:
-            query.require_text(
-                await self._native.word_condition(filter.text, ("title", "notes"), query.bindings)
-            )
+            candidates = await self._native.word_candidates(filter.text, query.bindings)
+            words = self._native.word_condition(filter.text, ("title", "notes"), query.bindings)
+            query.require_text(f"{candidates} AND {words}")
         sizes = await self._driver.rows(query.sizes_sql(by), *query.bindings.values)
         count, columns = empty_columns(sizes, keys, span)
         if any(column.total for column in columns):

@@ -23,13 +23,6 @@ from msgspec import Struct
 
 from dittybag import files
 from dittybag.domain.errors import StorageError, StorageTooNew
-from dittybag.storage.sqlite.connections import (
-    connect,
-    prepare_folder,
-    to_storage_error,
-    translate_errors,
-    translate_os_errors,
-)
 from dittybag.storage.sqlite.integrity_check import (
     IntegrityProblem,
     ReportProgress,
@@ -41,6 +34,13 @@ from dittybag.storage.sqlite.integrity_check import (
     schema_version,
 )
 from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, migrate
+from dittybag.storage.sqlite.sqlite_connections import (
+    connect,
+    prepare_folder,
+    to_storage_error,
+    translate_errors,
+    translate_os_errors,
+)
 
 #: The suffix of unfinished files.
 TEMPORARY_SUFFIX: Final = ".dittybag-part"

@@ -22,15 +22,15 @@ from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.domain.resources import Resource
 from dittybag.storage.sql.content_table import ContentTable
 from dittybag.storage.sql.row_mapping import PURGED_JSON
-from dittybag.storage.sqlite.connections import (
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations
+from dittybag.storage.sqlite.sqlite_connections import (
     OpenFiles,
     connect,
     require_dittybag_file,
     translate_errors,
 )
-from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver, run_synchronously
-from dittybag.storage.sqlite.text_search import INDEXES, folded_texts, index_text
+from dittybag.storage.sqlite.sqlite_text_search import INDEXES, folded_texts, index_text
 
 #: Called with the current step.
 ReportProgress: TypeAlias = Callable[[str], Any]

@@ -15,9 +15,9 @@ from dittybag.storage.sql.connected_tables import ConnectedTables
 from dittybag.storage.sql.entity_rows import folded_or_none
 from dittybag.storage.sql.quick_search import NEWEST, OWNERS
 from dittybag.storage.sql.sql_driver import Bindings
-from dittybag.storage.sqlite.prompt_search import PromptSearch
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
-from dittybag.storage.sqlite.text_search import (
+from dittybag.storage.sqlite.sqlite_prompt_search import PromptSearch
+from dittybag.storage.sqlite.sqlite_text_search import (
     INDEXES,
     Contains,
     PendingIndex,
@@ -46,14 +46,13 @@ class SqliteQueries:
     """See `dittybag.storage.sql.native_queries.NativeQueries`."""
 
     tags_sql = "prompt_tags"
+    tagged_sql = "SELECT prompt FROM prompt_tags WHERE project = $1 AND tag = $2"
 
     def __init__(self, driver: SqliteDriver) -> None:
         self._driver = driver
         self.pending = PendingIndex(driver.connection)
-        self.find_prompts = PromptSearch(driver, self.pending).find
-
-    def has_tag(self, project: str, tag: str) -> str:
-        return f"number IN (SELECT prompt FROM prompt_tags WHERE project = {project} AND tag = {tag})"
+        prompts = PromptSearch(driver, self.pending)
+        self.find_prompts, self.find_first_prompts = prompts.find, prompts.find_first
 
     def has_uri(self, uri: str, bindings: Bindings) -> str:
         return f"uri = {bindings.add(uri)}"
@@ -67,18 +66,19 @@ class SqliteQueries:
             return contains.in_column("content")
         return f"(is_text AND {contains.in_column('content', _CONTENT)})"
 
-    async def word_condition(self, text: str, columns: Sequence[str], bindings: Bindings) -> str:
+    def word_condition(self, text: str, columns: Sequence[str], bindings: Bindings) -> str:
+        words = [Contains(word, bindings) for word in search_words(text)]
+        return " AND ".join(f"({' OR '.join(map(word.in_column, columns))})" for word in words) or "true"
+
+    async def word_candidates(self, text: str, bindings: Bindings) -> str:
         self.pending.write()
         words = search_words(text)
-        # Only the beginning of the longest word is matched in the index: more trigrams take longer.
-        match = words_match([max(words, key=len, default="")[:_LEAD_LENGTH]])
-        conditions = []
-        for word in words:
-            contains = Contains(word, bindings)
-            conditions.append(f"({' OR '.join(map(contains.in_column, columns))})")
-        if match is not None and await self._is_rare(match):
-            conditions.append(candidates("task", match, bindings))
-        return " AND ".join(conditions) or "true"
+        if len(words) > 1:
+            return candidates("task", words_match(words), bindings)
+        # The beginning of a word suffices, and more trigrams take longer.
+        match = words_match(word[:_LEAD_LENGTH] for word in words)
+        is_useful = match is not None and await self._is_rare(match)
+        return candidates("task", match, bindings) if is_useful else "true"
 
     async def _is_rare(self, match: str) -> bool:
         """Whether the index finds few candidates."""

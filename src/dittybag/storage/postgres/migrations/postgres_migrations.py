@@ -8,7 +8,7 @@ import time
 from typing import Final
 
 from dittybag.domain.errors import StorageFailed, StorageForeign, StorageTooNew
-from dittybag.storage.postgres.connections import (
+from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
     PostgresAddress,
     PostgresConnection,

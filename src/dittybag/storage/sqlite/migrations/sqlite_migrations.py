@@ -10,7 +10,7 @@ from typing import Final
 import apsw
 
 from dittybag.domain.errors import StorageFailed, StorageTooNew
-from dittybag.storage.sqlite.connections import APPLICATION_ID, BUSY_SECONDS, connect, translate_errors
+from dittybag.storage.sqlite.sqlite_connections import APPLICATION_ID, BUSY_SECONDS, connect, translate_errors
 
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from dittybag.domain.changes import ChangeNotification
-from dittybag.domain.entities import Kind
 from dittybag.domain.errors import StorageError
-from dittybag.storage.postgres.connections import (
+from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
     ConnectionLost,
     PostgresAddress,
@@ -117,9 +116,7 @@ class ChangeFeed:
     async def _reset(self, tables: PostgresTables) -> None:
         """Start over after a restore: the change log is another one, and everything counts as changed."""
         self._seq = self._own_seq = await tables.changes.newest_seq()
-        projects = [row[0] for row in await tables.driver.rows("SELECT id FROM projects ORDER BY id")]
-        kinds: tuple[Kind, ...] = ("prompt", "resource")
-        everything = [ChangeNotification(kind, project) for project in projects for kind in kinds]
+        everything = await tables.changes.notifications_of_everything()
         self._listeners = [(self._seq, listener) for _, listener in self._listeners]
         for _, listener in self._listeners:
             listener(everything)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from dittybag.domain.errors import StorageBusy, StorageFailed
-from dittybag.storage.postgres.connections import (
+from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
     LOCK_SECONDS,
     PostgresAddress,

@@ -10,7 +10,7 @@ from dittybag.domain.text import fold
 from dittybag.storage.sql.prompt_table import PROMPT_ORDERS
 from dittybag.storage.sql.sql_driver import Bindings
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
-from dittybag.storage.sqlite.text_search import Contains, PendingIndex, candidates, text_match
+from dittybag.storage.sqlite.sqlite_text_search import Contains, PendingIndex, candidates, text_match
 
 #: The index that has the prompts of a project in each order.
 _INDEXES: Final[dict[PromptOrder, str]] = {
@@ -29,39 +29,36 @@ class PromptSearch:
 
     async def find(self, query: PromptQuery) -> tuple[int, list[int]]:
         """Count the matching prompts; return the numbers of a page of them."""
-        if query.text:
-            self._pending.write()
-        if not (query.text or query.any_tag or query.all_tags):
-            total = await self._driver.value("SELECT count(*) FROM prompts WHERE project = $1", query.project)
-            return total, await self._in_index_order(query, query.order, query.limit, query.offset)
-        if query.max_matches is None:
-            return await self._all_matches(query)
-        numbers = await self._first_matches(query, query.max_matches)
-        return len(numbers), numbers[query.offset : query.offset + query.limit]
-
-    async def _all_matches(self, query: PromptQuery) -> tuple[int, list[int]]:
         bindings = Bindings(query.project)
         tagged = await self._tagged_sql(query, bindings)
-        if query.text:
-            candidate = candidates("prompt", text_match(query.text), bindings)
-            source = f"prompts WHERE +project = $1 AND {candidate} AND {_matches(query.text, bindings)}"
-            if tagged:
-                source += f" AND number IN (SELECT prompt FROM ({tagged}))"
-        elif query.order == "updated":
-            # SQLite reads each tag in index order, without the rows of the prompts.
-            source = f"(SELECT updated_at, prompt AS number FROM ({tagged}))"
-        else:
-            source = f"prompts WHERE number IN (SELECT prompt FROM ({tagged}))"
+        if not query.text:
+            return await self._all_tagged(query, tagged, bindings)
+        self._pending.write()
+        candidate = candidates("prompt", text_match(query.text), bindings)
+        source = f"prompts WHERE +project = $1 AND {candidate} AND {_matches(query.text, bindings)}"
+        if tagged:
+            source += f" AND number IN (SELECT prompt FROM ({tagged}))"
         filters = list(bindings.values)
-        # A search counts while it compares texts; an index counts tags.
-        count = "count(*) OVER ()" if query.text else f"(SELECT count(*) FROM {source})"
         page = f"ORDER BY {PROMPT_ORDERS[query.order]} {bindings.page(query.limit, query.offset)}"
-        rows = await self._driver.rows(f"SELECT number, {count} FROM {source} {page}", *bindings.values)
+        sql = f"SELECT number, count(*) OVER () FROM {source} {page}"
+        rows = await self._driver.rows(sql, *bindings.values)
         if not rows:
             return await self._driver.value(f"SELECT count(*) FROM {source}", *filters), []
         return rows[0][1], [row[0] for row in rows]
 
-    async def _first_matches(self, query: PromptQuery, limit: int) -> list[int]:
+    async def _all_tagged(self, query: PromptQuery, tagged: str, bindings: Bindings) -> tuple[int, list[int]]:
+        total = await self._driver.value(f"SELECT count(*) FROM ({tagged})", *bindings.values)
+        page = bindings.page(query.limit, query.offset)
+        # SQLite reads each tag in index order, without the rows of the prompts.
+        sql = f"SELECT prompt FROM ({tagged} ORDER BY updated_at DESC, prompt DESC {page})"
+        if query.order != "updated":
+            sql = f"""SELECT number FROM prompts WHERE number IN (SELECT prompt FROM ({tagged}))
+                      ORDER BY {PROMPT_ORDERS[query.order]} {page}"""
+        return total, [row[0] for row in await self._driver.rows(sql, *bindings.values)]
+
+    async def find_first(self, query: PromptQuery, limit: int) -> list[int]:
+        """Return the numbers of the first matches in the order of the query."""
+        self._pending.write()
         if query.text and text_match(query.text) is None and query.order != "created":
             # Without trigrams every text is compared, which is fastest in storage order.
             numbers = await self._in_index_order(query, "created", limit)
@@ -71,9 +68,7 @@ class PromptSearch:
                 return [row[0] for row in await self._driver.rows(sql, self._driver.list_value(numbers))]
         return await self._in_index_order(query, query.order, limit)
 
-    async def _in_index_order(
-        self, query: PromptQuery, order: PromptOrder, limit: int, offset: int = 0
-    ) -> list[int]:
+    async def _in_index_order(self, query: PromptQuery, order: PromptOrder, limit: int) -> list[int]:
         """Return the numbers of matches in the order of an index, so that the search stops after enough."""
         bindings = Bindings(query.project)
         tagged = await self._tagged_sql(query, bindings)
@@ -85,7 +80,7 @@ class PromptSearch:
         # CASE fixes the order of evaluation: texts are compared last.
         sql = f"""SELECT number FROM prompts INDEXED BY {_INDEXES[order]} WHERE project = $1
                   AND CASE WHEN {among} AND {candidate} THEN {matches} ELSE false END
-                  ORDER BY {PROMPT_ORDERS[order]} {bindings.page(limit, offset)}"""
+                  ORDER BY {PROMPT_ORDERS[order]} {bindings.page(limit)}"""
         return [row[0] for row in await self._driver.rows(sql, *bindings.values)]
 
     async def _tagged_sql(self, query: PromptQuery, bindings: Bindings) -> str:

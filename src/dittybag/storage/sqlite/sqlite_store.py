@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from asyncio import AbstractEventLoop, Future, get_running_loop
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -14,10 +13,13 @@ from dittybag.domain.changes import ChangeNotification, Interface
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import StorageClosed, StorageFailed, StorageReadOnly
 from dittybag.domain.ports import Transaction, Work
-from dittybag.domain.projects import DEFAULT_PROJECT, Project
+from dittybag.domain.projects import DEFAULT_PROJECT
+from dittybag.storage.clock import now_microseconds
+from dittybag.storage.sql.default_project import create_default_project
 from dittybag.storage.sql.sql_transaction import SqlTransaction
-from dittybag.storage.sqlite.change_feed import INTERVAL_SECONDS, ChangeFeed
-from dittybag.storage.sqlite.connections import (
+from dittybag.storage.sqlite.migrations.sqlite_migrations import is_current, migrate, require_current
+from dittybag.storage.sqlite.sqlite_change_feed import INTERVAL_SECONDS, ChangeFeed
+from dittybag.storage.sqlite.sqlite_connections import (
     OpenFiles,
     connect,
     connect_unwritable,
@@ -28,10 +30,9 @@ from dittybag.storage.sqlite.connections import (
     to_storage_error,
     translate_errors,
 )
-from dittybag.storage.sqlite.migrations.sqlite_migrations import is_current, migrate, require_current
 from dittybag.storage.sqlite.sqlite_driver import run_synchronously
 from dittybag.storage.sqlite.sqlite_queries import SqliteTables
-from dittybag.storage.sqlite.writer import StoreWriter, WriteJob
+from dittybag.storage.sqlite.sqlite_writer import StoreWriter, WriteJob
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -45,10 +46,6 @@ NOTIFY_DELAY_SECONDS: Final = 0.01
 CLOSING_SECONDS: Final = 0.15
 
 _OPEN_ELSEWHERE: Final = "open it once where it can be written"
-
-
-def now_microseconds() -> int:
-    return time.time_ns() // 1000
 
 
 async def _read_projects(transaction: Transaction) -> None:
@@ -126,14 +123,8 @@ class SqliteStore:
         return reader
 
     def _create_default_project(self) -> None:
-        async def create(transaction: Transaction) -> None:
-            if await transaction.projects.by_name(DEFAULT_PROJECT) is None:
-                now = transaction.now
-                project = Project(id=0, name=DEFAULT_PROJECT, created_at=now, updated_at=now)
-                await transaction.write("create", None, project)
-
         writer = StoreWriter(self.path, OpenFiles(self.path), self._clock, lambda jobs: None)
-        job = WriteJob(work=create, actor="dittybag")
+        job = WriteJob(work=create_default_project, actor="dittybag")
         writer.submit(job)
         writer.close()
         if job.error is not None:
@@ -224,7 +215,7 @@ class SqliteStore:
 
     async def scrub(self) -> None:
         self._require_open()
-        from dittybag.storage.sqlite.scrubbing import scrub
+        from dittybag.storage.sqlite.sqlite_scrubbing import scrub
 
         await get_running_loop().run_in_executor(None, scrub, self.path)
 

@@ -86,9 +86,7 @@ class ChangeFeed:
         self._stamps.clear()
         self.behind = False
         if self.listening:
-            projects = [row[0] for row in self._connection.execute("SELECT id FROM projects")]
-            kinds: tuple[Kind, ...] = ("prompt", "resource")
-            self._pending = [ChangeNotification(kind, project) for project in projects for kind in kinds]
+            self._pending = run_synchronously(self._changes.notifications_of_everything())
 
     def take_notifications(self) -> list[ChangeNotification]:
         """Return and clear pending notifications; none until all new changes have been read."""

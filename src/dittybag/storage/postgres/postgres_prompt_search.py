@@ -7,8 +7,8 @@ from typing import Final
 
 from dittybag.domain.queries import PromptQuery
 from dittybag.storage.postgres.postgres_driver import PostgresDriver, is_storable
+from dittybag.storage.postgres.postgres_text_search import contains, pattern
 from dittybag.storage.postgres.row_security import RowSecurity
-from dittybag.storage.postgres.text_search import contains, pattern
 from dittybag.storage.sql.prompt_table import PROMPT_ORDERS
 from dittybag.storage.sql.sql_driver import Bindings
 
@@ -25,31 +25,9 @@ class PromptSearch:
 
     async def find(self, query: PromptQuery) -> tuple[int, list[int]]:
         """Count the matching prompts; return the numbers of a page of them."""
-        if not all(map(is_storable, (query.text, *query.all_tags))):
+        if not _is_storable(query):
             return 0, []
-        if not (query.text or query.any_tag or query.all_tags):
-            return await self._all(query)
-        condition, bindings = _matching(query)
-        if query.max_matches is None:
-            return await self._all_matches(query, condition, bindings)
-        numbers = await self._first_matches(query, condition, bindings, query.max_matches)
-        return len(numbers), numbers[query.offset : query.offset + query.limit]
-
-    async def _all(self, query: PromptQuery) -> tuple[int, list[int]]:
-        page = f"WHERE project = $1 ORDER BY {PROMPT_ORDERS[query.order]} LIMIT $2 OFFSET $3"
-        sql = f"SELECT number FROM prompts {page}"
-        if query.order == "name":
-            # The index contains the name, so the rows of earlier pages are not read.
-            names = f"ARRAY(SELECT name FROM prompts {page})"
-            sql = f"SELECT number FROM prompts WHERE project = $1 AND name = ANY({names})"
-        rows = await self._driver.rows(sql, query.project, query.limit, query.offset)
-        total = await self._driver.value("SELECT count(*) FROM prompts WHERE project = $1", query.project)
-        return total, [row[0] for row in rows]
-
-    async def _all_matches(
-        self, query: PromptQuery, condition: str, bindings: Bindings
-    ) -> tuple[int, list[int]]:
-        condition, bindings = await self._row_security.indexed_condition("prompts", condition, bindings)
+        condition, bindings = await self._row_security.indexed_condition("prompts", *_matching(query))
         filters = list(bindings.values)
         rows = await self._driver.rows(
             f"""SELECT number, count(*) OVER () FROM prompts WHERE {condition}
@@ -60,9 +38,11 @@ class PromptSearch:
             return await self._driver.value(f"SELECT count(*) FROM prompts WHERE {condition}", *filters), []
         return rows[0][1], [row[0] for row in rows]
 
-    async def _first_matches(
-        self, query: PromptQuery, condition: str, bindings: Bindings, limit: int
-    ) -> list[int]:
+    async def find_first(self, query: PromptQuery, limit: int) -> list[int]:
+        """Return the numbers of the first matches in the order of the query."""
+        if not _is_storable(query):
+            return []
+        condition, bindings = _matching(query)
         order = f"ORDER BY {PROMPT_ORDERS[query.order]}"
         most = f"LIMIT {bindings.add(limit)}"
         sql = f"SELECT number FROM prompts WHERE {condition}"
@@ -74,6 +54,10 @@ class PromptSearch:
             sql = f"SELECT number FROM prompts WHERE number = ANY($1) {order}"
             rows = await self._driver.rows(sql, [row[0] for row in rows])
         return [row[0] for row in rows]
+
+
+def _is_storable(query: PromptQuery) -> bool:
+    return all(map(is_storable, (query.text, *query.all_tags)))
 
 
 def _matching(query: PromptQuery) -> tuple[str, Bindings]:

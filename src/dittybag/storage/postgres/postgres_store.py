@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Self, TypeVar
 
@@ -12,28 +11,26 @@ from dittybag.domain.entities import Kind
 from dittybag.domain.errors import DittybagError, StorageClosed, StorageFailed, WorkspaceNotFound
 from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
+from dittybag.storage.clock import now_microseconds
 from dittybag.storage.postgres import trigram_indexes
-from dittybag.storage.postgres.change_feed import ChangeFeed
 from dittybag.storage.postgres.connection_pool import ConnectionPool
-from dittybag.storage.postgres.connections import (
+from dittybag.storage.postgres.migrations.postgres_migrations import is_current, is_missing, migrate
+from dittybag.storage.postgres.postgres_change_feed import ChangeFeed
+from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
     PostgresAddress,
     PostgresConnection,
     parse_address,
     translate_error,
 )
-from dittybag.storage.postgres.migrations.postgres_migrations import is_current, is_missing, migrate
 from dittybag.storage.postgres.postgres_queries import PostgresTables
+from dittybag.storage.postgres.postgres_scrubbing import scrub
+from dittybag.storage.postgres.postgres_writer import StoreWriter, WriteJob
 from dittybag.storage.postgres.retry import retry_until_connected
-from dittybag.storage.postgres.scrubbing import scrub
-from dittybag.storage.postgres.writer import StoreWriter, WriteJob
+from dittybag.storage.sql.default_project import create_default_project
 from dittybag.storage.sql.sql_transaction import SqlTransaction
 
 T = TypeVar("T")
-
-
-def now_microseconds() -> int:
-    return time.time_ns() // 1000
 
 
 class PostgresStore:
@@ -69,7 +66,7 @@ class PostgresStore:
         try:
             await retry_until_connected(lambda: store._prepare(create=create), store.path)
             if await store.read(_default_project, single=True) is None:
-                await store.write(_create_default_project, actor="dittybag")
+                await store.write(create_default_project, actor="dittybag")
         except BaseException:
             await store._pool.close()
             raise
@@ -219,10 +216,3 @@ async def _first_schema(connection: PostgresConnection, where: PostgresAddress) 
 
 async def _default_project(transaction: Transaction) -> Project | None:
     return await transaction.projects.by_name(DEFAULT_PROJECT)
-
-
-async def _create_default_project(transaction: Transaction) -> None:
-    if await _default_project(transaction) is None:
-        now = transaction.now
-        project = Project(id=0, name=DEFAULT_PROJECT, created_at=now, updated_at=now)
-        await transaction.write("create", None, project)

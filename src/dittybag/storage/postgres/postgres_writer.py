@@ -18,7 +18,9 @@ from msgspec import Struct
 from dittybag.domain.changes import Interface
 from dittybag.domain.errors import StorageClosed, StorageError, StorageUnreachable, StorageUnsure
 from dittybag.domain.ports import Work
-from dittybag.storage.postgres.connections import (
+from dittybag.storage.postgres.log_end import ViewedLogEnd
+from dittybag.storage.postgres.migrations.postgres_migrations import require_current
+from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
     ConnectionLost,
     PostgresAddress,
@@ -28,8 +30,6 @@ from dittybag.storage.postgres.connections import (
     notification_channel,
     translate_error,
 )
-from dittybag.storage.postgres.log_end import ViewedLogEnd
-from dittybag.storage.postgres.migrations.postgres_migrations import require_current
 from dittybag.storage.postgres.postgres_queries import PostgresTables
 from dittybag.storage.postgres.retry import Backoff
 from dittybag.storage.sql.sql_transaction import SqlTransaction

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dittybag.domain.errors import StorageBusy
-from dittybag.storage.sqlite.connections import OpenFiles, connect, translate_errors
-from dittybag.storage.sqlite.text_search import INDEXES
+from dittybag.storage.sqlite.sqlite_connections import OpenFiles, connect, translate_errors
+from dittybag.storage.sqlite.sqlite_text_search import INDEXES
 
 
 def scrub(path: str) -> None:
