@@ -4,7 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
-export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+# Relative, because pip splits the variable at spaces.
+export PIP_CONSTRAINT := constraints.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check conformance format bench torture pictures clean
@@ -37,6 +38,7 @@ format: $(VENV)/.dev ## format the code
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev ## run all benchmarks and print tables; ARGS are passed to each
+	@$(BIN)/python -m benchmarks.bench_commands $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_engines $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_store $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_libraries $(ARGS)
@@ -45,8 +47,9 @@ bench: $(VENV)/.dev ## run all benchmarks and print tables; ARGS are passed to e
 	@$(BIN)/python -m benchmarks.bench_fleet $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_web $(ARGS)
 
-torture: $(VENV)/.dev ## run only the kill, fault and fuzz tests
-	$(BIN)/pytest tests/torture $(ARGS)
+torture: $(VENV)/.dev ## run only the kill, fault and fuzz tests, with many more repetitions
+	TORTURE=1 $(BIN)/pytest tests/torture $$(grep -rl --include='test_*.py' --exclude-dir=torture tests.repetitions tests) \
+	    -o timeout=7200 $(ARGS)
 
 pictures: $(VENV)/.dev ## regenerate the pictures of the documentation
 	@$(BIN)/python -m tests.e2e.pictures

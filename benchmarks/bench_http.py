@@ -3,6 +3,9 @@
 `dittybag serve` reads prompts from a workspace. The SDK and Dittybag's endpoint run a trivial tool, the
 endpoint on several HTTP servers. Rounds alternate between all of them, so that changes in machine load affect
 all of them. Every response is checked. Results are medians of the rounds.
+
+`--clients` measures `dittybag serve` with real HTTP and MCP clients instead; `--baseline` compares it with
+another source tree.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from benchmarks.http_client import (
     call,
     encode_request,
 )
+from benchmarks.http_clients import client_table, measure_clients
 from benchmarks.http_report import (
     CONNECTIONS,
     HALF_SENT_TIMEOUTS,
@@ -247,10 +251,23 @@ def _is_closed(connection: socket.socket) -> bool:
         return True
 
 
+def _print_clients(database: Path, options: argparse.Namespace) -> None:
+    """Print the server's CPU time per request with real clients."""
+    baseline = {} if options.baseline is None else {"before": options.baseline}
+    rounds, count = (1, 1000) if options.quick else (3, 4000)
+    costs = measure_clients(
+        database, {**baseline, "now": ROOT}, rounds=rounds, count=count, only=options.only
+    )
+    print(client_table(costs))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_http", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer and shorter measurements")
     parser.add_argument("--json", action="store_true", help="print all samples as JSON")
+    parser.add_argument("--clients", action="store_true", help="measure the server with real clients instead")
+    parser.add_argument("--only", default="", help="with --clients: the situations whose title contains this")
+    parser.add_argument("--baseline", type=Path, help="with --clients: another source tree to compare with")
     options = parser.parse_args()
     try:
         workspace = build_sample_files(PROMPTS).workspace
@@ -259,6 +276,9 @@ def main() -> None:
             tempfile.TemporaryDirectory(dir=CACHE) as folder,
             temporary_copy(workspace, Path(folder), "http") as database,
         ):
+            if options.clients:
+                _print_clients(database, options)
+                return
             report = measure(database, QUICK if options.quick else FULL)
     except (ServerFailed, SetupFailed) as error:
         raise SystemExit(f"error: {error}") from None

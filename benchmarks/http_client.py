@@ -160,13 +160,13 @@ class HttpServer:
         """Keep a number of connections busy for `seconds`, and check all responses."""
         with contextlib.ExitStack() as stack:
             opened = [stack.enter_context(self.connect()) for _ in range(connections)]
-            busy_before, client_before = self._processor_seconds(), time.process_time()
+            busy_before, client_before = self.processor_seconds(), time.process_time()
             gc.disable()
             try:
                 took, latencies, responses = self._run_load(requests, opened, seconds)
             finally:
                 gc.enable()
-            client, busy = time.process_time() - client_before, self._processor_seconds()
+            client, busy = time.process_time() - client_before, self.processor_seconds()
         _check(requests, responses)
         latencies.sort()
         return LoadResult(
@@ -230,7 +230,7 @@ class HttpServer:
         lines = [line for status in statuses for line in status.splitlines() if line.startswith("VmRSS:")]
         return sum(int(line.split()[1]) for line in lines) * 1024
 
-    def _processor_seconds(self) -> float | None:
+    def processor_seconds(self) -> float | None:
         """Return the CPU seconds of all server processes; `None` without /proc."""
         pids = self._pids()
         if pids is None:

@@ -26,7 +26,7 @@ from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.tasks import DEFAULT_USER, ENERGIES, Task
-from dittybag.storage.sqlite.migrations import load_migrations
+from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
 CACHE: Final = Path(__file__).resolve().parents[1] / ".cache" / "benchmarks" / "store"

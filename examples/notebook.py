@@ -11,16 +11,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dittybag.protocol import (
-    Context,
-    PromptDefinition,
-    ResourceTemplateDefinition,
-    Server,
-    ToolError,
-    UnknownResource,
-)
+from dittybag.protocol.features import PromptDefinition, ResourceTemplateDefinition
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server
 from dittybag.protocol.transports import stdio
 from dittybag.protocol.types import PromptArgument, ToolAnnotations
+from dittybag.protocol.wire_errors import ToolError, UnknownResource
 
 notes: dict[str, str] = {"welcome": "Notes are lost when the server stops."}
 

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 
-#: Timing-sensitive tests, which must not run in parallel with others.
+from tests.postgres_servers import PostgresServer, run_postgres
+
+#: Tests that bound how long something takes while processes use all cores.
 _ALONE: Final = (
-    "tests/accounts/test_token_authentication.py",
-    "tests/accounts/test_stream_authentication.py",
-    "tests/cli/test_commands.py",
-    "tests/contracts/test_library_notifications.py",
-    "tests/contracts/test_change_notifications.py",
-    "tests/e2e/",
-    "tests/fleet/",
-    "tests/library/render/",
-    "tests/protocol/transports/",
-    "tests/storage/postgres/test_connection_loss.py",
-    "tests/storage_contract/test_store_notifications.py",
-    "tests/torture/",
+    "tests/library/render/test_worker_pool.py",
+    "tests/torture/test_bombs.py",
+    "tests/torture/test_hostile_http_clients.py",
 )
 
 
@@ -28,6 +22,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(_ALONE):
             item.add_marker(pytest.mark.alone)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Report tests that are skipped for the same reason in one line, wherever they are."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple):
+        _, _, reason = report.longrepr
+        report.longrepr = (str(Path(__file__).parent), None, reason)  # type: ignore[assignment]
+    return report
+
+
+@pytest.fixture(scope="session")
+def shared_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server without pg_trgm. Tests share it, and use schemas or databases of their own."""
+    with run_postgres("bundled") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def shared_postgres_with_trigrams() -> Iterator[PostgresServer]:
+    """Likewise, with pg_trgm."""
+    with run_postgres("installed") as server:
+        yield server
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pwd
 import shutil
@@ -12,12 +13,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlencode
 
-import pytest
+from tests.programs import POSTGRES, skip_unless_ci
 
 START_SECONDS: Final = 30.0
 #: PostgreSQL kills its own processes after 5 seconds.
@@ -31,7 +33,6 @@ _SETTINGS: Final = {
     "max_connections": "200",
     "shared_buffers": "32MB",
     "log_min_messages": "fatal",
-    "autovacuum_naptime": "1s",
 }
 
 #: An in-memory file system, if there is one: a new schema has a hundred files.
@@ -85,7 +86,7 @@ class PostgresServer:
         options = [f"--{name}={value}" for name, value in settings.items()]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._as_account(), self._programs / "postgres", "-D", self._data, *options],
+                [*_prefix(self._account), self._programs / "postgres", "-D", self._data, *options],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -149,33 +150,46 @@ class PostgresServer:
         # Writes all pages, and deletes the files of tables that were dropped or rewritten.
         self.sql("CHECKPOINT")
         files = [path for path in (self._data / "base").rglob("*") if path.is_file()]
-        return [path for path in files if text.lower() in path.read_bytes().lower()]
+        return [path for path in files if text.lower() in _read_if_present(path).lower()]
 
     @property
     def has_trigrams(self) -> bool:
         return bool(self.sql("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"))
 
     def _run(self, program: str, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
-        command = [*self._as_account(), self._programs / program, *arguments]
-        return subprocess.run(command, check=False, capture_output=True, cwd=self._folder)
+        return _run_as(self._account, self._programs / program, *arguments, cwd=self._folder)
 
-    def _as_account(self) -> list[str]:
-        if self._account is None:
-            return []
-        user, group = self._account.pw_uid, self._account.pw_gid
-        return ["setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups"]
+
+def _read_if_present(path: Path) -> bytes:
+    """Return the contents of a file of a running server, which may delete it meanwhile."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def _account() -> pwd.struct_passwd | None:
     """Return the account to run servers as, because PostgreSQL refuses root; `None` for the current one."""
     if os.geteuid() != 0:
         return None
-    for name in ("postgres", "nobody"):
-        try:
-            return pwd.getpwnam(name)
-        except KeyError:
-            continue
-    pytest.skip("PostgreSQL refuses to run as root, and there is no account `postgres` or `nobody`")
+    accounts = {account.pw_name: account for account in pwd.getpwall()}
+    account = accounts.get("postgres") or accounts.get("nobody")
+    if account is None:
+        skip_unless_ci("PostgreSQL refuses to run as root, and there is no account `postgres` or `nobody`")
+    return account
+
+
+def _prefix(account: pwd.struct_passwd | None) -> list[str]:
+    """Return a command prefix that runs a program as an account."""
+    if account is None:
+        return []
+    return ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
+
+
+def _run_as(
+    account: pwd.struct_passwd | None, *command: str | Path, cwd: Path = Path("/")
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*_prefix(account), *command], check=False, capture_output=True, cwd=cwd)
 
 
 def _free_port() -> int:
@@ -196,11 +210,29 @@ def bundled_programs() -> Path:
 
 def installed_programs() -> Path:
     """Return the program folder of the system's newest PostgreSQL. Skips the test without pg_trgm."""
-    for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True):
-        version = folder.parent.name
-        if (Path("/usr/share/postgresql") / version / "extension" / "pg_trgm.control").exists():
-            return folder
-    pytest.skip("no PostgreSQL with pg_trgm is installed on this system")
+    folder = Path(POSTGRES.require()).resolve().parent
+    shared = (Path("/usr/share/postgresql", folder.parent.name), folder.parent / "share")
+    if not any((path / "extension" / "pg_trgm.control").exists() for path in shared):
+        skip_unless_ci(f"the PostgreSQL in {folder} has no pg_trgm")
+    return folder
+
+
+@cache
+def _enterable(programs: Path) -> Path:
+    """Return a program folder that the account of servers can enter: a copy, if others may not enter it."""
+    account = _account()
+    if account is None or _run_as(account, "test", "-x", programs / "initdb").returncode == 0:
+        return programs
+    folder = Path(tempfile.mkdtemp(prefix="postgres-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    installation, package = programs.parent, programs.parent.parent
+    copy = shutil.copytree(installation, folder / package.name / installation.name)
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.exists():
+        # Programs find them relative to themselves.
+        shutil.copytree(libraries, folder / libraries.name)
+    subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+    return copy / programs.name
 
 
 #: Functions that find the program folder, by kind.
@@ -210,7 +242,7 @@ KINDS: Final = {"bundled": bundled_programs, "installed": installed_programs}
 @contextmanager
 def run_postgres(kind: str, *, durable: bool = False) -> Iterator[PostgresServer]:
     """Run a server until the end of the block."""
-    programs = KINDS[kind]()
+    programs = _enterable(KINDS[kind]())
     # Not in pytest's temporary folder: other accounts cannot enter it, and socket paths must be short.
     folder = Path(tempfile.mkdtemp(prefix="pg-", dir=None if durable else _MEMORY))
     server = None

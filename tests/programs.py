@@ -9,12 +9,16 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import Final
+from pathlib import Path
+from typing import Final, NoReturn
 
 import pytest
 from msgspec import Struct
 
 _INSTALL_SECONDS: Final = 900
+
+#: Folders of programs that are often missing from `PATH`. Debian keeps PostgreSQL's in one per version.
+_FOLDERS: Final = ("/usr/sbin", "/sbin", *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"))[::-1]))
 
 
 class Program(Struct, frozen=True):
@@ -26,35 +30,60 @@ class Program(Struct, frozen=True):
 
     def find(self) -> str | None:
         """Return the path of the program; `None` if it is not installed."""
-        path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+        path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_FOLDERS))
         return next((found for name in self.names if (found := shutil.which(name, path=path))), None)
 
     def require(self) -> str:
         """Return the path of the program. If it is missing, skip the test, or fail it in CI."""
         found = self.find()
         if found is None:
-            message = f"needs {self.names[0]} (on Debian: apt-get install {self.package})"
-            if os.environ.get("CI"):
-                pytest.fail(message)
-            pytest.skip(message)
+            skip_unless_ci(f"needs {self.names[0]} (on Debian: apt-get install {self.package})")
         return found
+
+
+def skip_unless_ci(reason: str) -> NoReturn:
+    """Skip the test where something cannot run. In CI, everything must run, so the test fails."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 CHROMIUM: Final = Program(("chromium", "chromium-browser", "google-chrome"), "chromium")
 NGINX: Final = Program(("nginx",), "nginx-light")
+GIT: Final = Program(("git",), "git")
+STRACE: Final = Program(("strace",), "strace")
+SYSTEMD: Final = Program(("systemd-analyze",), "systemd")
+POSTGRES: Final = Program(("postgres",), "postgresql")
+SHELLS: Final = {name: Program((name,), name) for name in ("bash", "zsh", "fish")}
+
+ALL: Final = (CHROMIUM, NGINX, GIT, STRACE, SYSTEMD, POSTGRES, *SHELLS.values())
 
 
 def main() -> int:
-    """Install the missing programs, if this is Debian and the user is root. Returns the exit status."""
-    missing = [program.package for program in (CHROMIUM, NGINX) if program.find() is None]
+    """Install the missing programs, if this is Debian and the user is root. Returns the exit status.
+
+    It is an error in CI if they cannot be installed; elsewhere, tests that need them are skipped.
+    """
+    missing = _missing()
+    if missing and shutil.which("apt-get") is not None and os.geteuid() == 0:
+        print(f"Installing {', '.join(missing)} ...", flush=True)
+        print(_install(missing), end="", file=sys.stderr)
+        missing = _missing()
     if not missing:
         return 0
-    if shutil.which("apt-get") is None or os.geteuid() != 0:
-        print(f"Not installed: {', '.join(missing)}. Tests that need them are skipped.")
-        return 0
-    print(f"Installing {' and '.join(missing)} ...", flush=True)
+    print(f"Not installed: {', '.join(missing)}. Tests that need them are skipped.")
+    return 1 if os.environ.get("CI") else 0
+
+
+def _missing() -> list[str]:
+    """Return the packages of programs that are not installed."""
+    return [program.package for program in ALL if program.find() is None]
+
+
+def _install(packages: list[str]) -> str:
+    """Install Debian packages. Returns the end of the output if that fails."""
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", *missing]):
+    for command in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", *packages]):
         done = subprocess.run(
             ["apt-get", *command],
             env=quiet,
@@ -66,10 +95,8 @@ def main() -> int:
             check=False,
         )
         if done.returncode != 0:
-            print(done.stdout[-4000:], file=sys.stderr)
-            print(f"error: could not install {' and '.join(missing)}", file=sys.stderr)
-            return 1
-    return 0
+            return done.stdout[-4000:]
+    return ""
 
 
 if __name__ == "__main__":

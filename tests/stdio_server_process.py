@@ -14,7 +14,9 @@ from typing import Any, Self
 
 import msgspec
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.forked_processes import ROOT, ForkedProcess
+
+__all__ = ["ROOT", "StdioServerProcess"]
 
 
 class StdioServerProcess:
@@ -24,15 +26,18 @@ class StdioServerProcess:
         self, module: str, *arguments: str, env: dict[str, str] | None = None, prefix: Sequence[str] = ()
     ) -> None:
         """`prefix`: a program that starts the server."""
-        self.process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", module, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            cwd=ROOT,
-            env={**os.environ, **(env or {})},
-        )
+        pipe = subprocess.PIPE
+        environment = {**os.environ, **(env or {})}
+        self.process: subprocess.Popen[bytes]
+        if prefix:
+            command = [*prefix, sys.executable, "-m", module, *arguments]
+            self.process = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, cwd=ROOT, env=environment
+            )
+        else:
+            self.process = ForkedProcess(
+                module, *arguments, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, env=environment
+            )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.to_server = self.process.stdin.fileno()

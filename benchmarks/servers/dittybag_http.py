@@ -9,21 +9,22 @@ from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it impor
 
 from dittybag_stdio import server
 
-from dittybag.protocol.transports.http import HostCheckMiddleware, HttpEndpoint
+from dittybag.http.application import HttpApplication
+from dittybag.http.endpoint import HttpEndpoint
+from dittybag.http.host_checks import HostCheck
 
 HOST = "127.0.0.1"
 
 endpoint = HttpEndpoint(server)
-application = HostCheckMiddleware(endpoint)
+application = HttpApplication([HostCheck(), endpoint])
 
 
 def on_httptools(port: int) -> None:
     """uvicorn with httptools and uvloop, as in `dittybag serve`."""
-    from dittybag.protocol.transports.http.uvicorn_server import listening_socket, new_event_loop, serve
+    from dittybag.http.uvicorn_server import listening_socket, new_event_loop, serve
 
     with listening_socket(HOST, port) as listener, asyncio.Runner(loop_factory=new_event_loop) as runner:
-        sync_handlers = {b"/mcp": application.wrap_sync(endpoint.handle_sync)}
-        runner.run(serve(application, listener, lambda: endpoint.close(0), sync_handlers=sync_handlers))
+        runner.run(serve(application, listener, lambda: endpoint.close(0)))
 
 
 def on_h11(port: int) -> None:

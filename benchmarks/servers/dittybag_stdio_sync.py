@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from dittybag.protocol import Context, Server
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server
 from dittybag.protocol.transports.stdio import run
 
 server = Server("echo", "1.0")

@@ -45,7 +45,7 @@ def test_metrics_count_all_tasks_and_name_the_server(
 
 
 def calls(host: HttpServerProcess, task: int, request_id: str) -> list[ReceivedResponse]:
-    """Return the responses to three equal requests on one connection; the later ones use the cached head."""
+    """Return the responses to three equal requests on one connection."""
     params = {"name": "task_get", "arguments": {"task_id": task}}
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
     headers = {"Content-Type": JSON, "Accept": BOTH, "X-Request-Id": request_id}

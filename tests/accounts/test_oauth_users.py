@@ -11,10 +11,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from dittybag.assembly.http_setup import serve_http
+from dittybag.config import settings
+from dittybag.identity.token_verifier import OAuthVerifier
 from tests.cli.cli_runner import dittybag
 from tests.e2e.web_server_process import WebServerProcess
+from tests.http.spawned_server import SpawnedServer
 from tests.identity.jwt_builder import AUDIENCE, ISSUER, Key, good_claims, rsa_key
-from tests.protocol.transports.http.spawned_server import SpawnedServer
 from tests.web.browser_client import BrowserClient, HasPort
 
 METADATA = "https://dittybag.example.com/.well-known/oauth-protected-resource/mcp"
@@ -174,3 +177,23 @@ def test_the_log_says_why_a_token_is_refused(tmp_path: Path, issuer: dict[str, s
     for reason, token in refused.items():
         assert server.log.count(f"refused: {reason}") == 1
         assert token not in server.log
+
+
+def test_the_key_fetcher_is_closed_if_serving_ends_with_an_exception(
+    tmp_path: Path, issuer: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = []
+    close = OAuthVerifier.close
+
+    async def record(self: OAuthVerifier) -> None:
+        closed.append(self)
+        await close(self)
+
+    def fail(port: int) -> None:
+        raise RuntimeError("the address cannot be printed")
+
+    monkeypatch.setattr(OAuthVerifier, "close", record)
+    environment = {"DITTYBAG_HOME": str(tmp_path / "home"), **issuer}
+    with pytest.raises(RuntimeError, match="the address cannot be printed"):
+        serve_http(settings(environment, http="127.0.0.1:0", auth="tokens"), fail, lambda port, key: None)
+    assert len(closed) == 1

@@ -148,7 +148,7 @@ def test_revoking_and_disabling_take_effect_on_every_server_within_seconds(own_w
     connections = [host.connect() for host in hosts]
     for connection in connections:
         for who in (member, other):
-            # Several times, so that the cached head is used.
+            # Several times on one connection.
             assert [post(connection, who.token).status for _ in range(3)] == [200] * 3
     tokens, _ = own_world.run(own_world.workspace.accounts.tokens("alice"))
     mine = [token.id for token in tokens if token.hint == member.token[-4:]]

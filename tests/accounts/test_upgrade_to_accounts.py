@@ -9,7 +9,7 @@ import apsw
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
-from dittybag.storage.sqlite.migrations import NEWEST, load_migrations
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations
 from dittybag.storage.sqlite.sqlite_connections import APPLICATION_ID
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -12,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tests.stdio_server_process import ROOT
+from tests.forked_processes import run
 
 
 def dittybag(
@@ -24,16 +23,8 @@ def dittybag(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command and check its exit status."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("DITTYBAG_")}
-    result = subprocess.run(
-        [sys.executable, "-m", "dittybag", *arguments],
-        cwd=ROOT,
-        env=inherited | {"DITTYBAG_HOME": str(home), "NO_COLOR": "1"} | dict(variables),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    environment = inherited | {"DITTYBAG_HOME": str(home), "NO_COLOR": "1"} | dict(variables)
+    result = run("dittybag", *arguments, stdin=stdin, env=environment)
     assert result.returncode == status, result
     return result
 

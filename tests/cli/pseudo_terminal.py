@@ -8,14 +8,12 @@ import pty
 import re
 import select
 import struct
-import subprocess
-import sys
 import termios
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.stdio_server_process import ROOT
+from tests.forked_processes import ForkedProcess
 
 
 def run_in_terminal(
@@ -38,16 +36,14 @@ def run_in_terminal(
         for name, value in os.environ.items()
         if not name.startswith("DITTYBAG_") and name not in ("NO_COLOR", "COLUMNS", "VISUAL", "EDITOR")
     }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dittybag", *arguments],
-        cwd=ROOT,
+    process = ForkedProcess(
+        "dittybag",
+        *arguments,
         env=inherited | {"DITTYBAG_HOME": str(home), "TERM": "xterm"} | dict(variables),
         stdin=terminal,
         stdout=terminal if stdout is None else stdout,
         stderr=terminal,
-        start_new_session=True,
-        # Make it the controlling terminal, so that Ctrl-C interrupts the process.
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # no other thread runs
+        in_terminal=True,
     )
     os.close(terminal)
     screen, pending = b"", list(answers)

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from dittybag.domain.display import format_size
-from dittybag.storage.sqlite.migrations import NEWEST
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.stdio_server_process import ROOT, StdioServerProcess
 

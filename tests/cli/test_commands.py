@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import re
-import statistics
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import click
@@ -97,41 +93,6 @@ def test_json_errors_have_an_envelope(tmp_path: Path) -> None:
     assert failure(result)["code"].startswith("STORAGE")
     assert result.stdout == ""
     assert data(dittybag(tmp_path, "project", "list", "--json"))["projects"][0]["name"] == "default"
-
-
-def measure_seconds(*command: str) -> float:
-    start = time.perf_counter()
-    subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, timeout=30, check=True)
-    return time.perf_counter() - start
-
-
-def test_commands_start_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DITTYBAG_HOME", str(tmp_path))
-    # Allow bytecode caching, as in normal use.
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    dittybag(tmp_path, "prompt", "add", "greeting", "Hello.")
-    measured = {
-        "click": ("-c", "import click"),
-        "help": ("-m", "dittybag", "--help"),
-        "show": ("-m", "dittybag", "prompt", "show", "greeting"),
-    }
-    for command in measured.values():
-        measure_seconds(*command)
-
-    def ratios() -> tuple[float, float]:
-        durations: dict[str, list[float]] = {name: [] for name in measured}
-        for _ in range(7):
-            for name, command in measured.items():
-                durations[name].append(measure_seconds(*command))
-        middle = {name: statistics.median(times) for name, times in durations.items()}
-        return middle["help"] / middle["click"], middle["show"] / middle["click"]
-
-    # On a busy machine, one run can be slow: try twice.
-    found = [ratios()]
-    if found[0][0] > 2.5 or found[0][1] > 4:
-        found.append(ratios())
-    assert found[-1][0] <= 2.5, found
-    assert found[-1][1] <= 4, found
 
 
 @pytest.mark.parametrize(

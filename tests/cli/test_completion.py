@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from dittybag.cli.completion import serve_command
 from dittybag.cli.serve import USAGE, parse_options
+from dittybag.cli.serve_completion import serve_command
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import TOOLSETS
+from tests import programs
 from tests.cli.cli_runner import dittybag
 from tests.stdio_server_process import ROOT
 
@@ -39,9 +39,7 @@ def test_the_script_is_valid_in_its_shell(tmp_path: Path, shell: str) -> None:
     script = dittybag(tmp_path, "completion", shell).stdout
     assert "_DITTYBAG_COMPLETE" in script
     assert f"{shell}_complete" in script
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
-    subprocess.run([shell, "-n"], input=script, text=True, timeout=30, check=True)
+    subprocess.run([programs.SHELLS[shell].require(), "-n"], input=script, text=True, timeout=30, check=True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -52,9 +50,7 @@ def test_an_unknown_shell_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_real_bash_completes_commands_and_options(tmp_path: Path) -> None:
-    bash = shutil.which("bash")
-    if bash is None:
-        pytest.skip("bash is not installed")
+    bash = programs.SHELLS["bash"].require()
     program = tmp_path / "dittybag"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dittybag "$@"\n')
     program.chmod(0o755)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cli.cli_runner import data, failure
+from tests.forked_processes import run
 
 #: Configuration files with unusual but valid formatting.
 JSONC = '// mine\r\n{\r\n\t"%s": {\r\n\t\t"other": {"command": "x",}, // keep\r\n\t},\r\n\t"z" :1 }'
@@ -70,30 +71,26 @@ class ConnectUser:
         program: list[str] = PROGRAM,
         variables: Mapping[str, str] = MappingProxyType({}),
     ) -> subprocess.CompletedProcess[str]:
-        result = subprocess.run(
-            [*program, "connect", *arguments],
-            cwd=self.folder,
-            env=self.environment(variables),
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+        environment = self.environment(variables)
+        if program == PROGRAM:
+            result = run("dittybag", "connect", *arguments, cwd=self.folder, env=environment)
+        else:
+            result = subprocess.run(
+                [*program, "connect", *arguments],
+                cwd=self.folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=30,
+                check=False,
+            )
         assert result.returncode == status, result
         assert "Traceback" not in result.stderr
         return result
 
     def run(self, *arguments: str) -> str:
         """Run another command."""
-        result = subprocess.run(
-            [*PROGRAM, *arguments],
-            cwd=self.folder,
-            env=self.environment({}),
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+        result = run("dittybag", *arguments, cwd=self.folder, env=self.environment({}))
         assert result.returncode == 0, result
         return result.stdout
 

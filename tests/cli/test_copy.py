@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -17,11 +17,12 @@ import pytest
 
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.exchange.exchange_data import fill_database
-from tests.postgres_servers import PostgresServer, run_postgres
+from tests.postgres_servers import PostgresServer
+from tests.repetitions import repetitions
 from tests.stdio_server_process import ROOT
 
-#: Number of prompts, resources and tasks, each with a history. Use `COPY_ENTITIES=50000` for a long run.
-ENTITIES = int(os.environ.get("COPY_ENTITIES", "2000"))
+#: Number of prompts, resources and tasks, each with a history.
+ENTITIES = repetitions(600, 50_000)
 #: Timeout of a command.
 TIMEOUT_SECONDS = 30.0 + ENTITIES / 50
 
@@ -30,10 +31,9 @@ pytestmark = pytest.mark.timeout(120 + 12 * TIMEOUT_SECONDS if ENTITIES > 2000 e
 schema_numbers = count(1)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with run_postgres("bundled") as server:
-        yield server
+@pytest.fixture
+def server(shared_postgres: PostgresServer) -> PostgresServer:
+    return shared_postgres
 
 
 @pytest.fixture

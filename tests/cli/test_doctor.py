@@ -19,14 +19,14 @@ import pytest
 from dittybag.assembly.doctor_checks import run_checks
 from dittybag.config import settings
 from dittybag.contracts.profiles import PROFILES
-from dittybag.storage.sqlite.migrations import NEWEST
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST
 from tests.cli.cli_runner import data, dittybag
+from tests.repetitions import SEED, repetitions
 from tests.stdio_server_process import ROOT, StdioServerProcess
 from tests.storage.sqlite.scripted_process import drop_privileges
 from tests.storage.sqlite.test_backups import create_sample_database
 
-CORRUPTIONS = int(os.environ.get("TORTURE_CORRUPTIONS", "300"))
-SEED = int(os.environ.get("TORTURE_SEED", "20261115"))
+CORRUPTIONS = repetitions(120, 3000)
 
 
 @pytest.fixture
@@ -201,6 +201,7 @@ def test_an_old_schema_is_not_an_error(home: Path) -> None:
     sql(
         home / "default.db",
         "DROP TABLE sessions",
+        "ALTER TABLE changes DROP COLUMN interface",
         "DELETE FROM migrations WHERE number = 2",
         "PRAGMA user_version = 1",
     )

@@ -48,7 +48,7 @@ def test_history_lists_every_change_newest_first(home: Path) -> None:
     ]
     lines = dittybag(home, "history").stdout.splitlines()
     assert lines[0].split() == ["change", "when", "actor", "action", "item", "project"]
-    assert lines[2].split()[-6:] == ["bob", "updated", "prompt", "A", "review", "default"]
+    assert lines[2].split()[-6:] == ["bob", "changed", "prompt", "A", "review", "default"]
 
 
 def test_history_is_filtered(home: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -16,7 +15,7 @@ from msgspec import Struct
 
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
-from tests.postgres_servers import PostgresServer, run_postgres
+from tests.postgres_servers import PostgresServer
 from tests.stdio_server_process import StdioServerProcess
 
 SECRET = "qzxjvqkzwx"
@@ -42,10 +41,9 @@ class Commands(Struct, frozen=True):
         return code
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with run_postgres("bundled") as server:
-        yield server
+@pytest.fixture
+def server(shared_postgres: PostgresServer) -> PostgresServer:
+    return shared_postgres
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 import dittybag as product
-from dittybag.assembly.metrics import Metrics
 from dittybag.config import settings
+from dittybag.http.metrics import Metrics
 from tests.cli.cli_runner import dittybag
 from tests.contracts.contract_replay import Json, ServerUnderTest, database, initialize
 from tests.contracts.http_server_process import (
@@ -255,7 +255,6 @@ def test_every_response_has_a_request_id_without_authentication(
     with ExitStack() as stack:
         connection = stack.enter_context(closing(shared_server.connect()))
         frame = msgspec.json.encode(request("ping"))
-        # Identical headers on one connection take the fast path.
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         found += [send_request(connection, "POST", "/mcp", frame, headers) for _ in range(5)]
         named = send_request(connection, "POST", "/mcp", frame, {**headers, "X-Request-Id": "mine.1"})

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import apsw
 import pytest
 
 from tests.cli.cli_runner import data, dittybag, failure
@@ -68,13 +65,9 @@ def test_a_tag_is_renamed_on_every_prompt_of_its_project(home: Path) -> None:
 
 def test_a_tag_is_renamed_in_one_transaction(home: Path) -> None:
     dittybag(home, "tag", "rename", "x", "z")
-    with closing(apsw.Connection(str(home / "default.db"), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
-        last: list[Any] = connection.execute(
-            "SELECT seq, batch FROM changes ORDER BY seq DESC LIMIT 2"
-        ).fetchall()
+    second, first = data(dittybag(home, "history", "--limit", "2", "--json"))["changes"]
     # The changes of a batch refer to its first change.
-    first = last[1][0]
-    assert last == [(first + 1, first), (first, None)]
+    assert (first["batch"], second["batch"]) == (first["change"], first["change"])
 
 
 def test_the_prompts_with_a_tag_are_shown(home: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dittybag.cli.token import parse_expiry
+from dittybag.cli.param_types import parse_expiry
 from tests.cli.cli_runner import data, dittybag, failure
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dittybag.storage.postgres.postgres_connections import connect, parse_address
 from tests.cli.cli_runner import data, dittybag, failure
-from tests.postgres_servers import run_postgres
+from tests.postgres_servers import PostgresServer
 
 NOT_CREATING = [
     ("prompt", "list"),
@@ -115,12 +115,9 @@ def test_workspaces_are_listed(tmp_path: Path) -> None:
     assert list(second) == ["name", "file", "bytes", "modified_at"]
 
 
-def test_reading_creates_no_tables_in_postgresql(tmp_path: Path) -> None:
-    with run_postgres("bundled") as server:
-        _check_reading_on_postgresql(tmp_path, server.url())
-
-
-def _check_reading_on_postgresql(tmp_path: Path, url: str) -> None:
+def test_reading_creates_no_tables_in_postgresql(tmp_path: Path, shared_postgres: PostgresServer) -> None:
+    shared_postgres.sql("CREATE DATABASE reading")
+    url = shared_postgres.url("reading")
 
     async def count_tables() -> int:
         connection = await connect(parse_address(url), writable=False)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dittybag.clients.client_errors import ClientEntryForeign, ClientFileRefused, MalformedConfig
 from dittybag.clients.json_format import JsonFormat
 from tests.clients.client_file_fixture import LAUNCH, PROJECT_LAUNCH, ClientFileFixture
+from tests.repetitions import repetitions
 
 ENTRY = LAUNCH.entry(ClientFileFixture(Path("/"), "zed").target.client)
 
@@ -406,7 +407,7 @@ def config_texts(draw: st.DrawFn, *, may_have_entry: bool = True) -> str:
     return whole.replace("\n", draw(st.sampled_from(["\n", "\r\n", "\r"])))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=repetitions(75, 2000), deadline=None)
 @given(config_texts(), st.booleans())
 def test_any_layout_is_restored(text: str, has_bom: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -414,7 +415,7 @@ def test_any_layout_is_restored(text: str, has_bom: bool) -> None:
         client_file.check_round_trip(client_file.write(("\ufeff" if has_bom else "") + text))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=repetitions(75, 2000), deadline=None)
 @given(config_texts(may_have_entry=False), st.data())
 def test_any_change_elsewhere_is_kept(text: str, data: st.DataObject) -> None:
     gaps = [match.end() for match in re.finditer(r"[{},]", text)]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dittybag.clients.client_errors import ClientFileRefused
 from dittybag.clients.toml_format import TomlFormat
 from tests.clients.client_file_fixture import LAUNCH, PROJECT_LAUNCH, ClientFileFixture
+from tests.repetitions import repetitions
 
 ENTRY = LAUNCH.entry(ClientFileFixture(Path("/"), "codex").target.client)
 
@@ -279,7 +280,7 @@ def config_texts(draw: st.DrawFn) -> str:
     return ("\n".join(lines) + draw(st.sampled_from(["", "\n", "\n\n", "\n# end"]))).replace("\n", newline)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=repetitions(75, 2000), deadline=None)
 @given(config_texts())
 def test_any_layout_is_restored(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tests.stdio_server_process import ROOT
+from tests.forked_processes import ForkedProcess
 
 #: Timeouts for the start and for a graceful shutdown.
 START_SECONDS: Final = 20.0
@@ -38,10 +37,8 @@ class ListeningServer:
     """A server process that reports its address on standard error."""
 
     def __init__(self, *command: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", *command],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
+        self._process = ForkedProcess(
+            *command,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

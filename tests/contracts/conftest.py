@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import postgres_servers
 from tests.contracts.contract_replay import (
     ServerUnderTest,
     ServerVariant,
@@ -20,6 +20,9 @@ from tests.contracts.contract_replay import (
     create_project,
 )
 from tests.contracts.resettable_workspace import ResettableWorkspace
+from tests.postgres_servers import PostgresServer
+
+_schema_numbers = count(1)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -51,17 +54,16 @@ def project() -> str | None:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[postgres_servers.PostgresServer]:
-    with postgres_servers.run_postgres("bundled") as server:
-        yield server
+def postgres(shared_postgres: PostgresServer) -> PostgresServer:
+    return shared_postgres
 
 
 @pytest.fixture(scope="module")
 def postgres_workspace(
-    request: pytest.FixtureRequest, postgres: postgres_servers.PostgresServer, project: str | None
+    request: pytest.FixtureRequest, postgres: PostgresServer, project: str | None
 ) -> Iterator[ResettableWorkspace]:
     """A workspace in PostgreSQL for the tests of a module; its servers keep running between tests."""
-    schema = request.module.__name__.rpartition(".")[2]
+    schema = f"{request.module.__name__.rpartition('.')[2]}_{next(_schema_numbers)}"
     with closing(ResettableWorkspace(postgres, schema, project)) as workspace:
         yield workspace
 

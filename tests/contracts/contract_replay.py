@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import count
@@ -15,7 +14,8 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeVar
 import msgspec
 
 from tests.contracts.http_server_process import HttpServerProcess, McpHttpClient, StderrLines
-from tests.stdio_server_process import ROOT, StdioServerProcess
+from tests.forked_processes import run
+from tests.stdio_server_process import StdioServerProcess
 
 Json = dict[str, Any]
 Test = TypeVar("Test", bound=Callable[..., object])
@@ -118,10 +118,7 @@ def mask_times(text: str) -> str:
 
 def dittybag(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
     """Run a command and check its exit status."""
-    command = [sys.executable, "-m", "dittybag", *arguments]
-    done = subprocess.run(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
-    )
+    done = run("dittybag", *arguments)
     assert done.returncode == status, done
     return done
 

@@ -7,14 +7,14 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dittybag.protocol import (
-    Context,
+from dittybag.protocol.features import (
     PromptDefinition,
+    PromptReturn,
     ResourceDefinition,
     ResourceTemplateDefinition,
-    Server,
 )
-from dittybag.protocol.features import PromptReturn
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server
 from dittybag.protocol.types import (
     Capabilities,
     Content,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from dittybag.protocol.transports.http import HostCheckMiddleware, HttpEndpoint
-from dittybag.protocol.transports.http.uvicorn_server import listening_socket, serve
+from dittybag.http.application import HttpApplication
+from dittybag.http.endpoint import HttpEndpoint
+from dittybag.http.host_checks import HostCheck
+from dittybag.http.uvicorn_server import listening_socket, serve
 from tests.contracts.example_server import build
 
 
@@ -17,7 +19,7 @@ async def run() -> None:
         async with server.lifespan():
             host, port = listener.getsockname()
             print(f"Dittybag is listening on http://{host}:{port}/mcp", file=sys.stderr, flush=True)
-            await serve(HostCheckMiddleware(endpoint), listener, lambda: endpoint.close(1))
+            await serve(HttpApplication([HostCheck(), endpoint]), listener, lambda: endpoint.close(1))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import re
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from typing import IO, Any, NamedTuple, Self
 
 import msgspec
 
-from tests.stdio_server_process import ROOT
+from tests.forked_processes import ForkedProcess
 
 Json = dict[str, Any]
 
@@ -108,12 +107,11 @@ class HttpServerProcess:
         """`arguments`: those of `dittybag serve` without the address; if `plain`, the whole command line."""
         if module == "dittybag" and not plain:
             arguments = ("serve", "--http", "127.0.0.1:0", *arguments)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
-            stdin=subprocess.DEVNULL,
+        self.process = ForkedProcess(
+            module,
+            *arguments,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=ROOT,
             env={**os.environ, **env},
         )
         assert self.process.stderr is not None

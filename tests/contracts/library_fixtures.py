@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from itertools import count
@@ -14,9 +12,10 @@ from typing import Any, Self
 
 import msgspec
 
+from tests import forked_processes
 from tests.contracts.contract_replay import HANDSHAKE_VERSIONS, Json, Transport, WorkspaceLocation, database
 from tests.contracts.http_server_process import StderrLines
-from tests.stdio_server_process import ROOT, StdioServerProcess
+from tests.stdio_server_process import StdioServerProcess
 
 STATELESS = "2026-07-28"
 #: One protocol version of each era.
@@ -89,9 +88,7 @@ class Machine:
 
     def run(self, *arguments: str) -> None:
         """Run a command with this home folder."""
-        command = [sys.executable, "-m", "dittybag", *arguments]
-        env = {**os.environ, **self.env}
-        subprocess.run(command, env=env, cwd=ROOT, capture_output=True, timeout=30, check=True)
+        forked_processes.run("dittybag", *arguments, env={**os.environ, **self.env}).check_returncode()
 
     def libraries_of(self, profile: str) -> Path:
         """Return the library folder of a profile."""

@@ -16,7 +16,7 @@ import pytest
 from tests.contracts.http_server_process import HttpServerProcess
 from tests.contracts.library_fixtures import ENVELOPE
 from tests.contracts.test_concurrent_requests import http_request
-from tests.protocol.transports.http.raw_connection import RawConnection, post_request
+from tests.http.raw_connection import RawConnection, post_request
 
 #: How long another client may wait, on a machine that runs nothing else. Tests run on busy machines.
 MAX_SECONDS = float(os.environ.get("LATENCY_SECONDS", "1.0"))

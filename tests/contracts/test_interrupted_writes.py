@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 
 from dittybag.storage.postgres.postgres_connections import lock_keys
 from tests import postgres_servers
+from tests.programs import STRACE
 from tests.stdio_server_process import ROOT, StdioServerProcess
 
 #: Runs a program whose writes to the disk take longer than the server waits for running requests.
@@ -100,8 +100,8 @@ async def test_a_cancelled_write_that_has_not_begun_is_not_carried_out(
         assert [prompt["name"] for prompt in listed] == ["kept"]
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_at_the_end_of_input_no_write_is_stored_that_was_answered_as_not_carried_out(tmp_path: Path) -> None:
+    STRACE.require()
     path = tmp_path / "dittybag.db"
     names = [f"p{number}" for number in range(300)]
     with StdioServerProcess("dittybag", "serve", "--profile", "mcpkg", "--db", str(path)) as wire:

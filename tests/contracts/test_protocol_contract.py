@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 import pytest
 
-from dittybag.protocol.eras import V2024_11_05
+from dittybag.protocol.eras.versions import V2024_11_05
 from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.contracts.example_server import build
 from tests.contracts.http_server_process import HttpServerProcess, McpHttpClient

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,12 +16,12 @@ from tests.contracts.contract_replay import TIME, UUID, VARIANTS, ServerVariant
 from tests.contracts.http_server_process import HttpServerProcess
 from tests.contracts.library_fixtures import ENVELOPE
 from tests.contracts.test_concurrent_requests import http_request
-from tests.protocol.transports.http.raw_connection import RawConnection
+from tests.http.raw_connection import RawConnection
+from tests.repetitions import SEED, repetitions
 from tests.stdio_server_process import StdioServerProcess
 
 #: How many random sequences are compared on each transport and database.
-SEQUENCES = int(os.environ.get("ORDER_SEQUENCES", "100"))
-SEED = int(os.environ.get("ORDER_SEED", "20261115"))
+SEQUENCES = repetitions(60, 2000)
 MAX_REQUESTS = 12
 
 Request = dict[str, Any]

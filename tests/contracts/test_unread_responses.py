@@ -13,11 +13,11 @@ from tests.contracts.contract_replay import ServerVariant
 from tests.contracts.http_server_process import HttpServerProcess
 from tests.contracts.library_fixtures import ENVELOPE
 from tests.contracts.test_concurrent_requests import http_request
-from tests.protocol.transports.http.raw_connection import RawConnection
+from tests.http.raw_connection import RawConnection
 from tests.stdio_server_process import StdioServerProcess
 
-REQUESTS = 300
-#: All responses together have 1.2 GB.
+#: All responses together have 600 MB.
+REQUESTS = 150
 CONTENT = "x" * (4 * 1024 * 1024)
 MAX_KILOBYTES = 400 * 1024
 

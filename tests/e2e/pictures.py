@@ -10,7 +10,7 @@ from typing import Final
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from dittybag.assembly import with_workspace
+from dittybag.assembly.workspace_session import with_workspace
 from dittybag.cli.sample_workspace import PROJECT, fill_sample, make_changes, write_library
 from dittybag.config import settings
 from tests.e2e.web_server_process import WebServerProcess

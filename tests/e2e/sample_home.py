@@ -6,7 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dittybag.assembly import with_workspace
+from dittybag.assembly.workspace_session import with_workspace
 from dittybag.cli.sample_workspace import PROJECT, fill_sample, write_library
 from dittybag.config import settings
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from dittybag.assembly import with_workspace
+from dittybag.assembly.workspace_session import with_workspace
 from dittybag.config import settings
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace

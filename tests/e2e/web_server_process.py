@@ -7,7 +7,6 @@ import os
 import re
 import select
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +14,7 @@ from typing import Any, Self
 import msgspec
 
 from tests.cli.cli_runner import dittybag
-from tests.stdio_server_process import ROOT
+from tests.forked_processes import ForkedProcess
 
 _TIMEOUT_SECONDS = 20.0
 
@@ -27,13 +26,11 @@ class WebServerProcess:
         self.home = home
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("DITTYBAG_")}
         self._log = bytearray()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "dittybag", "serve", "--http", "127.0.0.1:0", *arguments],
-            stdin=subprocess.DEVNULL,
+        self.process = ForkedProcess(
+            *("dittybag", "serve", "--http", "127.0.0.1:0", *arguments),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             bufsize=0,
-            cwd=ROOT,
             env=inherited | {"DITTYBAG_HOME": str(home)} | (variables or {}),
         )
         #: A sign-in link that works once; with token authentication, the URL of the web UI.

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from dittybag.protocol import (
-    Context,
-    NoArguments,
-    PromptDefinition,
-    ResourceDefinition,
-    Server,
-    ToolDefinition,
-)
+from dittybag.protocol.argument_schemas import NoArguments
+from dittybag.protocol.features import PromptDefinition, ResourceDefinition, ToolDefinition
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server
 
 DYNAMIC_TOOL: Final = "test_dynamic_tool"
 DYNAMIC_PROMPT: Final = "test_dynamic_prompt"

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from dittybag.protocol import Context, MissingClientCapability, NoArguments, Server
+from dittybag.protocol.argument_schemas import NoArguments
 from dittybag.protocol.client_input import (
     Elicit,
     ElicitationResult,
@@ -20,6 +20,9 @@ from dittybag.protocol.client_input import (
     SampleModel,
     SamplingMessage,
 )
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server
+from dittybag.protocol.wire_errors import MissingClientCapability
 
 
 class Message(Struct):

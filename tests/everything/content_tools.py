@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
-from dittybag.protocol import Context, NoArguments, Server, ToolError
+from dittybag.protocol.argument_schemas import NoArguments
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server
 from dittybag.protocol.types import Audio, Content, EmbeddedResource, Image, ResourceLink, Text, TextContents
+from dittybag.protocol.wire_errors import ToolError
 from tests.everything import media_samples
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from dittybag.protocol import Context, PromptDefinition, Server
-from dittybag.protocol.features import PromptReturn
+from dittybag.protocol.features import PromptDefinition, PromptReturn
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server
 from dittybag.protocol.types import (
     Content,
     EmbeddedResource,

@@ -6,7 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from dittybag.protocol import Context, NoArguments, ResourceDefinition, ResourceTemplateDefinition, Server
+from dittybag.protocol.argument_schemas import NoArguments
+from dittybag.protocol.features import ResourceDefinition, ResourceTemplateDefinition
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server
 from dittybag.protocol.types import Annotations
 from tests.everything import media_samples
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dittybag.protocol import Server
+from dittybag.protocol.server import Server
 from tests.everything import (
     change_triggers,
     client_input_tools,

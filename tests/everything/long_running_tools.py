@@ -7,7 +7,9 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from dittybag.protocol import Context, NoArguments, Server
+from dittybag.protocol.argument_schemas import NoArguments
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server
 
 #: The suite requires notifications to arrive separately, while the tool is running.
 PAUSE_SECONDS: Final = 0.05

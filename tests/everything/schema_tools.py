@@ -6,7 +6,9 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
-from dittybag.protocol import Context, InvalidArguments, Server, Violation
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server
+from dittybag.protocol.wire_errors import InvalidArguments, Violation
 
 
 class Addends(Struct):

@@ -23,6 +23,8 @@ from tests.exchange.exchange_fixtures import (
     read_files,
     rows,
 )
+from tests.programs import GIT
+from tests.repetitions import repetitions
 from tests.torture.sqlite_audit import SqliteAudit
 
 INTERFACES: tuple[Interface | None, ...] = ("web", None, "cli", "mcp")
@@ -44,12 +46,13 @@ def is_consistent(database: Path) -> bool:
     return True
 
 
-async def test_ten_thousand_prompts_and_tasks_round_trip_with_history(tmp_path: Path) -> None:
-    await fill_database(tmp_path / "a.db", 10_000, 1_000, 10_000)
+async def test_many_prompts_and_tasks_round_trip_with_history(tmp_path: Path) -> None:
+    count = repetitions(3_000, 10_000)
+    await fill_database(tmp_path / "a.db", count, count // 10, count)
     exported = await export_json(tmp_path / "a.db", tmp_path / "a.json")
     result = await import_into(tmp_path / "b.db", tmp_path / "a.json")
     assert result.exact
-    assert result.changes > 50_000
+    assert result.changes > 5 * count
     assert await export_json(tmp_path / "b.db", tmp_path / "b.json") == exported
     for original, copy in zip(dump_tables(tmp_path / "a.db"), dump_tables(tmp_path / "b.db"), strict=True):
         assert original == copy
@@ -200,7 +203,9 @@ async def test_a_file_added_by_hand_becomes_a_prompt(tmp_path: Path) -> None:
 
 def git(folder: Path, *arguments: str) -> None:
     identity = ("-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "core.autocrlf=true")
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, timeout=30)
+    subprocess.run(
+        [GIT.require(), *identity, *arguments], cwd=folder, check=True, capture_output=True, timeout=30
+    )
 
 
 async def test_edits_of_different_entities_merge_in_git(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -17,8 +16,8 @@ from typing import IO, Final
 from tests import postgres_servers
 from tests.contracts.http_server_process import ReceivedResponse, send_request
 from tests.fleet import nginx_process
+from tests.forked_processes import ForkedProcess, run
 from tests.postgres_servers import PostgresServer
-from tests.stdio_server_process import ROOT
 
 TIMEOUT_SECONDS: Final = 10.0
 SERVERS: Final = 3
@@ -84,14 +83,7 @@ class FleetServer(ServerEndpoint):
             self.process = self._run("serve", "--http", f"{host}:{port}", "--auth", "tokens", log=log)
 
     def _run(self, *arguments: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "dittybag", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=ROOT,
-            env=self._environment,
-        )
+        return ForkedProcess("dittybag", *arguments, stdout=log, stderr=log, env=self._environment)
 
     def wait_until_ready(self, seconds: float = TIMEOUT_SECONDS) -> float:
         """Wait until the server is ready. Returns the elapsed seconds."""
@@ -111,16 +103,7 @@ class FleetServer(ServerEndpoint):
 
     def command(self, *arguments: str) -> str:
         """Run a command on the same database. Returns its standard output."""
-        done = subprocess.run(
-            [sys.executable, "-m", "dittybag", *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            env=self._environment,
-            timeout=30,
-            check=False,
-        )
+        done = run("dittybag", *arguments, env=self._environment)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

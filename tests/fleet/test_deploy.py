@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from dittybag.cli import commands
 from dittybag.cli.serve import parse_options
 from dittybag.config import settings
 from tests.fleet.server_fleet import Fleet
+from tests.programs import SYSTEMD
 from tests.stdio_server_process import ROOT
 
 DEPLOY: Final = ROOT / "deploy"
@@ -79,14 +79,13 @@ def test_the_unit_starts_a_server_with_token_authentication() -> None:
 
 
 def test_systemd_accepts_the_unit_and_rates_it_secure(tmp_path: Path) -> None:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not installed")
+    program = SYSTEMD.require()
     text = (DEPLOY / "dittybag.service").read_text()
     copy = tmp_path / "dittybag.service"
     copy.write_text(text.replace("/opt/dittybag/bin/dittybag", "/bin/true"))
     for words in (["verify"], ["security", "--offline=yes", "--threshold=20"]):
         done = subprocess.run(
-            ["systemd-analyze", *words, str(copy)], capture_output=True, text=True, timeout=30, check=False
+            [program, *words, str(copy)], capture_output=True, text=True, timeout=30, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stderr == ""

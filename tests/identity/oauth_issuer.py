@@ -9,7 +9,8 @@ from collections import Counter
 from types import TracebackType
 from typing import Any, Self
 
-from dittybag.identity import OAuthSettings, OAuthVerifier
+from dittybag.identity.oauth_settings import OAuthSettings
+from dittybag.identity.token_verifier import OAuthVerifier
 from tests.identity.jwt_builder import AUDIENCE, ISSUER, NOW, Key
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dittybag.identity import challenge, metadata_url, protected_resource_metadata
+from dittybag.identity.challenges import challenge, metadata_url, protected_resource_metadata
 
 METADATA = "https://dittybag.example.com/.well-known/oauth-protected-resource/mcp"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dittybag.identity import TokenRefused, challenge
+from dittybag.identity.challenges import challenge
+from dittybag.identity.identity_errors import TokenRefused
 from tests.identity.bad_tokens import BAD_TOKENS, BadToken, main, published
 from tests.identity.oauth_issuer import Issuer
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from dittybag.identity import Identity, KeysUnavailable, OAuthSettings, OAuthVerifier, TokenRefused, key_cache
+from dittybag.identity import key_cache
+from dittybag.identity.identity_errors import KeysUnavailable, TokenRefused
+from dittybag.identity.oauth_settings import OAuthSettings
+from dittybag.identity.token_verifier import Identity, OAuthVerifier
 from tests.identity.jwt_builder import AUDIENCE, ISSUER, ec_key, good_claims, rsa_key
 from tests.identity.oauth_issuer import Clock, Issuer, http_response
 

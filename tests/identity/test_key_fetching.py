@@ -16,9 +16,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from dittybag.identity import KeysUnavailable, OAuthSettings, OAuthVerifier, bounded_fetch, key_cache
+from dittybag.identity import bounded_fetch, key_cache
 from dittybag.identity.discovery import metadata_urls
-from dittybag.identity.identity_errors import FetchFailed
+from dittybag.identity.identity_errors import FetchFailed, KeysUnavailable
+from dittybag.identity.oauth_settings import OAuthSettings
+from dittybag.identity.token_verifier import OAuthVerifier
 from tests.identity.jwt_builder import AUDIENCE, ISSUER, good_claims, rsa_key
 from tests.identity.oauth_issuer import Clock, Issuer, http_response
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from dittybag.identity import OAuthMisconfigured, OAuthSettings, OAuthVerifier
+from dittybag.identity.identity_errors import OAuthMisconfigured
+from dittybag.identity.oauth_settings import OAuthSettings
+from dittybag.identity.token_verifier import OAuthVerifier
 from tests.identity.jwt_builder import AUDIENCE, ISSUER
 
 
@@ -83,7 +85,9 @@ def test_only_algorithms_with_public_keys_are_accepted(algorithm: str) -> None:
 
 PROGRAM = """
 import sys
-from dittybag.identity import OAuthNotInstalled, OAuthSettings, OAuthVerifier
+from dittybag.identity.identity_errors import OAuthNotInstalled
+from dittybag.identity.oauth_settings import OAuthSettings
+from dittybag.identity.token_verifier import OAuthVerifier
 
 print(*sorted({"jwt", "cryptography", "json"} & set(sys.modules)))
 for name in sys.argv[1:]:

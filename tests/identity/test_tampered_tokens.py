@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dittybag.identity import OAuthSettings, OAuthVerifier, TokenRefused
+from dittybag.identity.identity_errors import TokenRefused
+from dittybag.identity.oauth_settings import OAuthSettings
+from dittybag.identity.token_verifier import OAuthVerifier
 from tests.identity.jwt_builder import AUDIENCE, ISSUER, Key, ec_key, ed_key, rsa_key
 from tests.identity.oauth_issuer import Clock
+from tests.repetitions import repetitions
 
 KEYS = [rsa_key("RS256"), rsa_key("PS256", "PS256"), ec_key("ES256"), ed_key("EdDSA")]
 TOKENS = [key.token() for key in KEYS]
@@ -52,7 +55,7 @@ async def test_no_character_can_be_removed_or_doubled(key: Key) -> None:
     await assert_refused([token[:end] + token[end] + token[end:] for end in ends])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=repetitions(100, 2000), deadline=None)
 @given(st.sampled_from(TOKENS), st.data())
 def test_no_part_can_be_replaced_by_arbitrary_text(token: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(token)))
@@ -63,7 +66,7 @@ def test_no_part_can_be_replaced_by_arbitrary_text(token: str, data: st.DataObje
         asyncio.run(assert_refused([changed]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=repetitions(100, 2000), deadline=None)
 @given(
     st.text(max_size=300) | st.from_regex(r"[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9_-]{0,80}){0,5}", fullmatch=True)
 )

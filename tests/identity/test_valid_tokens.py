@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from dittybag.identity import Identity, InsufficientScope, TokenRefused, challenge
+from dittybag.identity.challenges import challenge
+from dittybag.identity.identity_errors import InsufficientScope, TokenRefused
+from dittybag.identity.token_verifier import Identity
 from tests.identity.jwt_builder import AUDIENCE, NOW, Key, ec_key, ed_key, good_claims, rsa_key
 from tests.identity.oauth_issuer import Clock, Issuer
 

@@ -142,6 +142,8 @@ def _run(command: list[str], home: Path, *, without: tuple[str, ...] = ()) -> No
     env = {name: value for name, value in os.environ.items() if name not in without}
     # Install scripts of packages may call `node`.
     env["PATH"] = os.pathsep.join((str(NODE.parent), env.get("PATH", os.defpath)))
+    # The home folder may be read-only.
+    env.setdefault("npm_config_cache", str(CACHE / "npm-cache"))
     try:
         done = subprocess.run(
             command,

@@ -15,6 +15,7 @@ from msgspec import Struct
 from tests.conformance.http_servers import EVERYTHING_COMMAND, ListeningServer, dittybag_command, run_server
 from tests.interop.client_drivers import (
     HANDSHAKE,
+    HTTP,
     STATELESS,
     STDIO,
     TRANSPORTS,
@@ -22,6 +23,7 @@ from tests.interop.client_drivers import (
     read_exits,
 )
 from tests.interop.environments import INSPECTOR, NODE
+from tests.repetitions import IS_FULL
 
 PROGRAM = (
     INSPECTOR.home
@@ -47,12 +49,18 @@ class InspectorRun(Struct, frozen=True):
 Inspect = Callable[..., InspectorRun]
 
 
-@pytest.fixture(
-    params=[("legacy", HANDSHAKE), ("auto", STATELESS), ("modern", STATELESS)], ids=lambda era: era[0]
-)
-def era(request: pytest.FixtureRequest) -> tuple[str, str]:
-    name, version = request.param
-    return name, version
+#: The Inspector's names of eras, and the revision that it agrees on.
+ERAS = {"legacy": HANDSHAKE, "auto": STATELESS, "modern": STATELESS}
+
+#: Era and transport. Each era and each transport is tried with every method; `make torture` tries all pairs.
+ALL_PAIRS = [(era, transport) for era in ERAS for transport in TRANSPORTS]
+PAIRS = ALL_PAIRS if IS_FULL else [("legacy", HTTP), ("modern", STDIO)]
+
+
+@pytest.fixture(params=PAIRS, ids="-".join)
+def pair(request: pytest.FixtureRequest) -> tuple[str, str]:
+    era, transport = request.param
+    return era, transport
 
 
 @pytest.fixture(scope="module")
@@ -61,19 +69,18 @@ def listener() -> Iterator[ListeningServer]:
         yield server
 
 
-@pytest.fixture(params=TRANSPORTS)
-def inspect(
-    request: pytest.FixtureRequest, listener: ListeningServer, era: tuple[str, str], tmp_path: Path
-) -> Inspect:
+@pytest.fixture
+def inspect(listener: ListeningServer, pair: tuple[str, str], tmp_path: Path) -> Inspect:
     """Run the Inspector with one method, and check the server afterwards."""
     report = tmp_path / "exits"
-    over_stdio = request.param == STDIO
+    era, transport = pair
+    over_stdio = transport == STDIO
     server = (
         everything_stdio_config(report)
         if over_stdio
         else {"type": "streamable-http", "url": listener.address}
     )
-    servers = {"mcpServers": {"everything": {**server, "protocolEra": era[0]}}}
+    servers = {"mcpServers": {"everything": {**server, "protocolEra": era}}}
     config = tmp_path / "servers.json"
     config.write_text(json.dumps(servers))
 
@@ -107,10 +114,11 @@ def _run_inspector(home: Path, *arguments: str) -> InspectorRun:
     return InspectorRun(done.returncode, json.loads(done.stdout)["result"], done.stderr)
 
 
-def test_the_inspector_connects_in_the_revision_of_its_era(inspect: Inspect, era: tuple[str, str]) -> None:
+@pytest.mark.parametrize("pair", ALL_PAIRS, ids="-".join, indirect=True)
+def test_the_inspector_connects_in_the_revision_of_its_era(inspect: Inspect, pair: tuple[str, str]) -> None:
     run = inspect("initialize")
     assert run.status == 0, run.errors
-    assert run.result["protocolVersion"] == era[1]
+    assert run.result["protocolVersion"] == ERAS[pair[0]]
     assert run.result["serverInfo"]["name"] == "everything"
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tests.programs import GIT
+
 
 def write_files(folder: Path, files: Mapping[str, str]) -> Path:
     """Write files, given by path, and return the folder."""
@@ -41,7 +43,7 @@ def leftovers(home: Path) -> list[str]:
 
 def git(folder: Path, *arguments: str) -> str:
     """Run Git with a fixed user, and return its output."""
-    command = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *arguments]
+    command = [GIT.require(), "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=True)
     return done.stdout.strip()
 

@@ -17,6 +17,7 @@ from dittybag.library.sources.git_repositories import FetchLimits, fetch
 from dittybag.library.sources.limited_copy import LimitedCopy
 from dittybag.library.sources.source_argument import GitRemote
 from tests.library.source_fixtures import commit, git, leftovers, read_files, write_files
+from tests.programs import GIT
 
 FILES = {"a.md": "one", "deep/b.md": "two"}
 
@@ -96,7 +97,7 @@ def test_malicious_trees_are_read_safely(repository: Path, home: str, tmp_path: 
 
     def make_tree(*lines: str) -> str:
         done = subprocess.run(
-            ["git", "mktree", "-z"], cwd=repository, input="".join(f"{line}\0" for line in lines),
+            [GIT.require(), "mktree", "-z"], cwd=repository, input="".join(f"{line}\0" for line in lines),
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         return done.stdout.strip()
@@ -124,7 +125,12 @@ def test_a_tree_bomb_is_refused(repository: Path, home: str, leaf: str) -> None:
     for _ in range(10):
         listing = "".join(f"{line}\t{number}\n" for number in range(10))
         done = subprocess.run(
-            ["git", "mktree"], cwd=repository, input=listing, capture_output=True, text=True, check=True
+            [GIT.require(), "mktree"],
+            cwd=repository,
+            input=listing,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         line = f"040000 tree {done.stdout.strip()}"
     bomb = git(repository, "commit-tree", line.split()[-1], "-m", "bomb")
@@ -199,6 +205,7 @@ def test_url_rewriting_and_credential_helpers_work(
 
 
 def test_credentials_are_neither_shown_nor_stored(tmp_path: Path, home: str) -> None:
+    GIT.require()
     server = _refusing_server(tmp_path)
     try:
         with pytest.raises(SourceFailed) as failed:
@@ -213,6 +220,7 @@ def test_credentials_are_neither_shown_nor_stored(tmp_path: Path, home: str) -> 
 def test_credentials_in_the_output_of_other_programs_are_hidden(
     tmp_path: Path, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    GIT.require()
     (write_files(tmp_path, {"ssh": '#!/bin/sh\necho "fatal: no way to $*" >&2\nexit 1\n'}) / "ssh").chmod(
         0o755
     )

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from tests.library.source_fixtures import leftovers, read_files, write_files
+from tests.programs import STRACE, skip_unless_ci
 from tests.stdio_server_process import ROOT
 
 
@@ -57,16 +58,24 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new_library(folder: Path, scen
 def trace_command(tmp_path: Path, *arguments: str) -> list[str]:
     """The renames and syncs of a command, in order."""
     log = tmp_path / "trace"
-    command = ["strace", "-f", "-y", "-s", "1000", "-e", "trace=fsync,rename,renameat2", "-o", str(log)]
-    if shutil.which("strace") is None:
-        pytest.skip("strace is not installed")
+    command = [
+        STRACE.require(),
+        "-f",
+        "-y",
+        "-s",
+        "1000",
+        "-e",
+        "trace=fsync,rename,renameat2",
+        "-o",
+        str(log),
+    ]
     done = subprocess.run(
         [*command, sys.executable, "-m", "dittybag", "library", *arguments],
         cwd=ROOT, env=os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     if "ptrace" in done.stderr:
-        pytest.skip("this system does not allow tracing")
+        skip_unless_ci("this system does not allow tracing")
     assert done.returncode == 0, done.stderr
     return [line for line in log.read_text().splitlines() if str(tmp_path) in line]
 

@@ -8,16 +8,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from dittybag.protocol import (
-    Context,
-    PromptDefinition,
-    ResourceDefinition,
-    ResourceTemplateDefinition,
-    Server,
-    ServerLimits,
-    ToolError,
-)
+from dittybag.protocol.features import PromptDefinition, ResourceDefinition, ResourceTemplateDefinition
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server, ServerLimits
 from dittybag.protocol.types import Icon, PromptArgument, ToolAnnotations
+from dittybag.protocol.wire_errors import ToolError
 
 
 class EchoArguments(Struct):

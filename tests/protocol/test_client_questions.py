@@ -9,19 +9,21 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta, Struct
 
-from dittybag.protocol import (
-    Context,
-    InputRejected,
-    PromptDefinition,
-    ResourceDefinition,
-    Server,
-    ToolDefinition,
-)
 from dittybag.protocol.client_input import Elicit, ElicitUrl, ListRoots, SampleModel, SamplingMessage
-from dittybag.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28
+from dittybag.protocol.eras.versions import (
+    V2024_11_05,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+)
+from dittybag.protocol.features import PromptDefinition, ResourceDefinition, ToolDefinition
+from dittybag.protocol.request_context import Context
 from dittybag.protocol.request_state import StateSealer
+from dittybag.protocol.server import Server
 from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import Text, ToolResult
+from dittybag.protocol.wire_errors import InputRejected
 from tests.protocol.engine_servers import full_server
 
 ALL_CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}

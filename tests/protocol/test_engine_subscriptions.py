@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from dittybag.protocol import PromptDefinition, ResourceDefinition, Server, ServerLimits, ToolDefinition
-from dittybag.protocol.eras import HANDSHAKE_VERSIONS, V2025_11_25, V2026_07_28
+from dittybag.protocol.eras.versions import HANDSHAKE_VERSIONS, V2025_11_25, V2026_07_28
+from dittybag.protocol.features import PromptDefinition, ResourceDefinition, ToolDefinition
+from dittybag.protocol.server import Server, ServerLimits
 from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import Capabilities, ListFeature
 from tests.protocol.engine_servers import full_server

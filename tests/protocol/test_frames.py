@@ -7,7 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from dittybag.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, VERSIONS
+from dittybag.protocol.eras.versions import (
+    V2024_11_05,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    VERSIONS,
+)
 from dittybag.protocol.jsonrpc import find_request_id
 from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.protocol.engine_servers import full_server

@@ -10,18 +10,16 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from dittybag.protocol import (
-    Context,
-    InvalidParams,
-    PromptDefinition,
-    ResourceDefinition,
-    ResourceTemplateDefinition,
-    Server,
-    ServerLimits,
-    ToolError,
-    UrlElicitationRequired,
+from dittybag.protocol.eras.versions import (
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+    VERSIONS,
 )
-from dittybag.protocol.eras import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, VERSIONS
+from dittybag.protocol.features import PromptDefinition, ResourceDefinition, ResourceTemplateDefinition
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server, ServerLimits
 from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import (
     Annotations,
@@ -35,6 +33,7 @@ from dittybag.protocol.types import (
     Text,
     ToolResult,
 )
+from dittybag.protocol.wire_errors import InvalidParams, ToolError, UrlElicitationRequired
 from tests.protocol.engine_servers import full_server
 
 

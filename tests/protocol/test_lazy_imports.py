@@ -56,3 +56,12 @@ def test_a_server_starts_without_the_heavy_modules() -> None:
 
 def test_tls_works_when_it_is_first_used() -> None:
     assert run(TLS) == "WRONG_VERSION_NUMBER"
+
+
+def test_a_module_of_the_engine_does_not_load_the_rest_of_it() -> None:
+    loaded = run(
+        "import sys; from dittybag.protocol.eras import versions; from dittybag.protocol import lazy_tls;"
+        "print(*sorted(name for name in sys.modules if name.startswith('dittybag.protocol')))"
+    )
+    own = ["", ".eras", ".eras.versions", ".lazy_tls"]
+    assert loaded.split() == [f"dittybag.protocol{name}" for name in own]

@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from dittybag.protocol import (
-    Context,
-    Page,
-    PromptDefinition,
-    Server,
-)
-from dittybag.protocol.eras import V2025_11_25, VERSIONS
+from dittybag.protocol.eras.versions import V2025_11_25, VERSIONS
+from dittybag.protocol.features import Page, PromptDefinition
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server
 from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import (
     PromptInfo,

@@ -7,12 +7,15 @@ import contextvars
 
 import pytest
 
-from dittybag.protocol import (
-    Context,
-    Server,
-    ServerLimits,
+from dittybag.protocol.eras.versions import (
+    V2024_11_05,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+    VERSIONS,
 )
-from dittybag.protocol.eras import V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28, VERSIONS
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server, ServerLimits
 from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.protocol.engine_servers import full_server
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dittybag.protocol.eras import (
+from dittybag.protocol.eras.method_table import METHODS
+from dittybag.protocol.eras.versions import (
     HANDSHAKE_VERSIONS,
-    METHODS,
     STATELESS_VERSIONS,
     V2024_11_05,
     V2025_03_26,

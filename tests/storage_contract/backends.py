@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Protocol
 
+import pytest
+
 from dittybag.domain.ports import Store
 from dittybag.storage.postgres.postgres_store import PostgresStore
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
-from tests.postgres_servers import PostgresServer, run_postgres
+from tests.postgres_servers import PostgresServer
+from tests.repetitions import repetitions
+
+#: Backends of one server use different schemas.
+_schema_numbers = count(1)
 
 
 class Backend(Protocol):
@@ -35,7 +40,7 @@ class SqliteFiles:
     """Stores in SQLite files in one folder."""
 
     stamps = True
-    examples = 120
+    examples = repetitions(60, 1000)
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -52,41 +57,37 @@ class PostgresSchemas:
     """Stores in schemas of one PostgreSQL server."""
 
     stamps = False
-    examples = 40
+    examples = repetitions(20, 300)
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
-        self._numbers = count(1)
 
     def new_location(self) -> str:
-        return self._server.socket_url(schema=f"Store {next(self._numbers)}")
+        return self._server.socket_url(schema=f"Store {next(_schema_numbers)}")
 
     async def open(self, location: str) -> Store:
         return await PostgresStore.open(location)
 
 
-@contextmanager
-def sqlite(folder: Path) -> Iterator[Backend]:
-    yield SqliteFiles(folder)
+def sqlite(request: pytest.FixtureRequest) -> Backend:
+    folders: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+    return SqliteFiles(folders.mktemp("sqlite"))
 
 
-@contextmanager
-def postgres(folder: Path) -> Iterator[Backend]:
+def postgres(request: pytest.FixtureRequest) -> Backend:
     """PostgreSQL without pg_trgm."""
-    with run_postgres("bundled") as server:
-        assert not server.has_trigrams
-        yield PostgresSchemas(server)
+    server: PostgresServer = request.getfixturevalue("shared_postgres")
+    assert not server.has_trigrams
+    return PostgresSchemas(server)
 
 
-@contextmanager
-def postgres_with_trigrams(folder: Path) -> Iterator[Backend]:
-    with run_postgres("installed") as server:
-        assert server.has_trigrams
-        yield PostgresSchemas(server)
+def postgres_with_trigrams(request: pytest.FixtureRequest) -> Backend:
+    server: PostgresServer = request.getfixturevalue("shared_postgres_with_trigrams")
+    assert server.has_trigrams
+    return PostgresSchemas(server)
 
 
-#: Each gets its own folder.
-BACKENDS: dict[str, Callable[[Path], AbstractContextManager[Backend]]] = {
+BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Backend]] = {
     "sqlite": sqlite,
     "postgres": postgres,
     "postgres-trigrams": postgres_with_trigrams,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -37,10 +37,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session", params=BACKENDS)
-def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
+def backend(request: pytest.FixtureRequest) -> Backend:
     name: str = request.param
-    with BACKENDS[name](tmp_path_factory.mktemp(name)) as backend:
-        yield backend
+    return BACKENDS[name](request)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from dittybag.domain.idempotency import RETENTION
 from dittybag.domain.ports import Store, Transaction
 from tests.contracts.http_server_process import BOTH, JSON, HttpServerProcess, routing_headers
 from tests.contracts.library_fixtures import ENVELOPE
-from tests.protocol.transports.http.spawned_server import SpawnedServer
+from tests.http.spawned_server import SpawnedServer
 from tests.stdio_server_process import StdioServerProcess
 from tests.storage_contract.backends import Backend, PostgresSchemas
 

@@ -15,6 +15,7 @@ from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import PromptQuery, ResourceQuery, TaskQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
+from tests.repetitions import repetitions
 from tests.storage_contract.naive_search import contains_words
 from tests.storage_contract.store_session import StoreSession, open_session
 
@@ -57,7 +58,7 @@ pytestmark = pytest.mark.timeout(600)
 numbers = count(1)
 
 searching = settings(
-    max_examples=60,
+    max_examples=repetitions(30, 500),
     deadline=None,
     # One store for all examples: each has its own project or user.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

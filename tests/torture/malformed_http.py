@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tests.protocol.transports.http.raw_connection import POST_HEAD, post_request
+from tests.http.raw_connection import POST_HEAD, post_request
 from tests.torture.malformed_frames import MalformedFrames, readable_id
 
 PING = b'{"jsonrpc":"2.0","id":"inner","method":"ping"}'

@@ -1,11 +1,7 @@
-"""Backups under load: each is valid, consistent, and contains every write acknowledged before it started.
-
-For a longer run: `TORTURE_BACKUPS=200 TORTURE_SEED=7 pytest tests/torture/test_backup_under_load.py`.
-"""
+"""Backups under load: each is valid, consistent, and contains every write acknowledged before it started."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -21,12 +17,13 @@ from dittybag.assembly.doctor_checks import run_checks
 from dittybag.config import settings
 from dittybag.storage.sqlite.backups import restore
 from tests.cli.cli_runner import data, dittybag
+from tests.repetitions import repetitions
 from tests.stdio_server_process import ROOT
 from tests.torture.journaling_writer import ABSENT, JournalingWriter
 from tests.torture.sqlite_audit import EntityKey, SqliteAudit
 from tests.torture.test_kills import writers
 
-BACKUPS = int(os.environ.get("TORTURE_BACKUPS", "20"))
+BACKUPS = repetitions(6, 200)
 
 WRITERS = 4
 #: The number of unanswered requests to each server.

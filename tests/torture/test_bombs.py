@@ -381,7 +381,9 @@ def test_file_bombs_do_not_hide_other_libraries(bombs: list[FileBomb], tmp_path:
 
 
 def test_all_small_file_bombs_together_do_not_hide_other_libraries(tmp_path: Path) -> None:
-    assert_starts_with(tmp_path, [bomb for bomb in FILE_BOMBS if not bomb.many_files])
+    small = [bomb for bomb in FILE_BOMBS if not bomb.many_files]
+    folders = (tmp_path / str(number) for number in count())
+    retry_once(lambda: assert_starts_with(next(folders), small))
 
 
 def test_targets_of_links_out_of_a_library_are_not_watched(tmp_path: Path) -> None:

@@ -14,22 +14,23 @@ from typing import Any, Self
 import msgspec
 import pytest
 
-from tests.protocol.transports.http.plain_http_client import PlainHttpClient, call, routing, stateless
-from tests.protocol.transports.http.raw_connection import (
+from tests.http.plain_http_client import PlainHttpClient, call, routing, stateless
+from tests.http.raw_connection import (
     POST_HEAD,
     RawConnection,
     parse_messages,
     post_request,
 )
-from tests.protocol.transports.http.spawned_server import SpawnedServer
+from tests.http.spawned_server import SpawnedServer
+from tests.repetitions import repetitions
 from tests.torture.malformed_http import PING, MalformedRequests
 
 #: Sent to each of two servers.
-REQUESTS = 10_000
+REQUESTS = repetitions(3_000, 100_000)
 BATCH = 50
 
 CLIENTS = 1_000
-CALLS = 20
+CALLS = repetitions(8, 100)
 
 #: Allowed memory growth: fragmentation and warm caches.
 MEMORY_KB = 24 * 1024

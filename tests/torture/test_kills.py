@@ -1,11 +1,7 @@
-"""SIGKILL at any moment: no acknowledged write is lost, no write is partial, index and log match the rows.
-
-For a longer run: `TORTURE_KILLS=1000 TORTURE_SEED=7 pytest tests/torture/test_kills.py`.
-"""
+"""SIGKILL at any moment: no acknowledged write is lost, no write is partial, index and log match the rows."""
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -14,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.repetitions import SEED, repetitions
 from tests.storage.sqlite.scripted_process import ScriptedProcess
 from tests.torture.journaling_writer import JournalingWriter
 from tests.torture.sqlite_audit import SqliteAudit
 
-KILLS = int(os.environ.get("TORTURE_KILLS", "50"))
-SEED = int(os.environ.get("TORTURE_SEED", "20261115"))
+KILLS = repetitions(30, 1000)
 
 #: The number of unanswered requests to each server.
 WINDOW = 24
@@ -82,10 +78,9 @@ def test_no_acknowledged_write_is_lost_when_servers_are_killed_while_writing(
             with closing(SqliteAudit(database)) as audit:
                 for victim in victims:
                     victim.reconcile(audit.stored_values(), audit.task_ids())
-            for victim in victims:
-                victim.start()
             check(database, both)
             for victim in victims:
+                victim.start()
                 victim.handshake()
         for writer in both:
             writer.wait_for_all()

@@ -1,15 +1,10 @@
-"""SIGKILL during purges: each is wholly done or not at all, and what was acknowledged leaves no byte behind.
-
-For a longer run: `TORTURE_PURGES=1000 TORTURE_PURGE_KILLS=200 pytest tests/torture/test_purge_kills.py`.
-"""
+"""SIGKILL during purges: each is done wholly or not at all, and if acknowledged, leaves no byte behind."""
 
 from __future__ import annotations
 
-import os
 import random
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -26,16 +21,16 @@ from dittybag.domain.entities import Kind
 from dittybag.domain.ports import Store
 from dittybag.domain.queries import ChangeQuery
 from dittybag.services.purge_service import Selection
+from tests.forked_processes import ForkedProcess
 from tests.postgres_servers import run_postgres
-from tests.stdio_server_process import ROOT
+from tests.repetitions import SEED, repetitions
 from tests.storage_contract.log_consistency import check_log, stored_entities
 from tests.storage_contract.secret_contents import CREATORS
 from tests.storage_contract.store_session import StoreSession, open_session
 from tests.torture.sqlite_audit import SqliteAudit
 
-PURGES = int(os.environ.get("TORTURE_PURGES", "100"))
-KILLS = int(os.environ.get("TORTURE_PURGE_KILLS", "20"))
-SEED = int(os.environ.get("TORTURE_SEED", "20261115"))
+PURGES = repetitions(40, 1000)
+KILLS = repetitions(12, 200)
 
 #: A process is killed within this time after it was told to purge, in seconds.
 LONGEST_LIFE = 0.12
@@ -78,11 +73,10 @@ class PurgingProcess:
     """A child process that purges."""
 
     def __init__(self, database: Database) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.torture.purging_process", database.location],
+        self._process = ForkedProcess(
+            *("tests.torture.purging_process", database.location),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            cwd=ROOT,
         )
         assert self.reply(60) == b"ready\n"
 

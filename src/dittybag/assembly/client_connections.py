@@ -18,7 +18,7 @@ from dittybag.clients.edit_records import EditRecords
 from dittybag.clients.http_snippets import http_snippet
 from dittybag.clients.known_clients import CLIENTS, LocalMachine, McpClient
 from dittybag.clients.reversible_edits import apply_edits
-from dittybag.config import DEFAULT_WORKSPACE, Settings
+from dittybag.config import Settings
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.text import one_line
 from dittybag.web.web_context import ClientEntry, ConnectionFailed
@@ -48,6 +48,25 @@ def program() -> tuple[str, tuple[str, ...]]:
     if Path(started).name != "__main__.py" and (found := shutil.which(started)):
         return str(Path(found).absolute()), ()
     return sys.executable, ("-m", "dittybag")
+
+
+def launch(settings: Settings, options: Sequence[str]) -> Launch:
+    """Return how a client starts `dittybag serve` with these options."""
+    # The client does not inherit the environment of this process.
+    variables = {"DITTYBAG_HOME": settings.home} if settings.has_custom_home else {}
+    command, prefix = program()
+    return Launch(command, prefix, ("serve", *options), variables)
+
+
+def absolute_database(settings: Settings) -> str:
+    """Return the database, whose path must not depend on the folder of a client."""
+    database = settings.database
+    return str(Path(database).absolute()) if is_file(database) else database
+
+
+def local_machine() -> LocalMachine:
+    """Return this machine. Raises `RuntimeError` and `OSError` if it has no home or current folder."""
+    return LocalMachine(os.environ, sys.platform, Path.home(), Path.cwd())
 
 
 class LocalConnections:
@@ -136,21 +155,15 @@ class LocalConnections:
     def _launch(self, project: str) -> Launch:
         """How a client starts this program with the same database."""
         settings = self._settings
-        arguments = ["serve"]
-        default = os.path.join(settings.home, f"{DEFAULT_WORKSPACE}.db")  # noqa: PTH118
-        if settings.database != default:
-            arguments += ["--db", str(Path(settings.database).absolute())]
+        options = [] if settings.is_default_database else ["--db", absolute_database(settings)]
         if project != DEFAULT_PROJECT:
-            arguments += ["--project", project]
-        # The client does not inherit the environment of this process.
-        variables = {"DITTYBAG_HOME": settings.home} if settings.has_custom_home else {}
-        command, prefix = program()
-        return Launch(command, prefix, tuple(arguments), variables)
+            options += ["--project", project]
+        return launch(settings, options)
 
 
 def _machine() -> LocalMachine | None:
     try:
-        return LocalMachine(os.environ, sys.platform, Path.home(), Path.cwd())
+        return local_machine()
     except (RuntimeError, OSError):
         return None
 

@@ -14,13 +14,13 @@ from msgspec import Struct
 
 from dittybag import __version__
 from dittybag.assembly.tool_costs import ToolCost, tool_costs
-from dittybag.config import DEFAULT_WORKSPACE, Settings
+from dittybag.config import Settings
 from dittybag.domain.display import format_count, format_size
 from dittybag.domain.errors import StorageError, StorageFailed
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.backups import ASIDE_INFIX, TEMPORARY_SUFFIX
 from dittybag.storage.sqlite.integrity_check import CheckedPart, IntegrityProblem, LargeEntity, ReportProgress
-from dittybag.storage.sqlite.migrations import NEWEST
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST
 
 __all__ = [
     "DoctorReport",
@@ -69,6 +69,8 @@ class Finding(Struct, frozen=True):
     topic: str
     message: str
     fix: str | None = None
+    #: Whether `dittybag doctor --fix` does it.
+    can_fix: bool = False
 
 
 class DoctorReport(Struct, frozen=True):
@@ -108,10 +110,8 @@ def finding_from_error(topic: str, error: Exception) -> Finding:
         return Finding(
             "error", topic, message, "Fix the other findings first, then run dittybag doctor again"
         )
-    # The message of a storage error is what happened, followed by the advice.
-    words = str(error).removesuffix(error.advice).strip().rstrip(".")
     detail = f" ({error.problem})" if isinstance(error, StorageFailed) and error.problem else ""
-    return Finding("error", topic, f"{error.where}: {words}{detail}", error.advice)
+    return Finding("error", topic, f"{error.where}: {error.summary}{detail}", error.advice)
 
 
 def _run_check(topic: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
@@ -275,7 +275,8 @@ def _part_findings(settings: Settings, flaws: list[IntegrityProblem], *, complet
     """One finding per flaw, and one for each checked part without a flaw."""
     for flaw in flaws:
         topic = _SOUND[flaw.part][0]
-        yield Finding("error", topic, flaw.message, _remedy(settings, flaw.part))
+        remedy = _remedy(settings, flaw.part)
+        yield Finding("error", topic, flaw.message, remedy, can_fix=flaw.part == "index")
     found = {flaw.part for flaw in flaws}
     if found & {"structure", "schema"}:
         return
@@ -299,8 +300,7 @@ def _restore_command(settings: Settings) -> str:
 
 def _database_option(settings: Settings) -> str:
     """The option that names this database, or an empty string for the default one."""
-    default = os.path.join(settings.home, f"{DEFAULT_WORKSPACE}.db")  # noqa: PTH118
-    return "" if settings.database == default else f" --db {shlex.quote(settings.database)}"
+    return "" if settings.is_default_database else f" --db {shlex.quote(settings.database)}"
 
 
 # Disk, leftovers, libraries

@@ -7,11 +7,10 @@ from typing import TypeVar
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
+from dittybag.assembly.workspace_session import open_libraries
 from dittybag.library import install_records, installer
 from dittybag.library.installer import AddResult, RemoveResult, UpdateResult
-from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import LibraryService
-from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.library.sources.limited_copy import SkippedFile
 
 __all__ = [
@@ -35,19 +34,10 @@ def with_libraries(
     extra: tuple[str, ...] = (),
     alone: str | None = None,
 ) -> T:
-    """Load the libraries of this machine, or only the one in the folder `alone`, and run `work` on them.
-
-    `extra`: further directories of libraries.
-    """
+    """Run `work` on libraries. See `open_libraries`."""
 
     async def run() -> T:
-        renderer = TemplateRenderer()
-        libraries = LibraryService(Directories(home, extra, single=alone), renderer)
-        try:
-            await libraries.load()
+        async with open_libraries(home, extra, alone=alone) as (libraries, _):
             return await work(libraries)
-        finally:
-            await libraries.close()
-            renderer.close()
 
     return asyncio.run(run())

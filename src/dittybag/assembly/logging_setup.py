@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from dittybag.domain.times import iso
@@ -19,24 +20,18 @@ _MAX_LINES: Final = 1000
 _FLUSH_SECONDS: Final = 0.3
 
 
-class BackgroundLogHandler(logging.Handler):
-    """A log handler that writes in a background thread, started with the first line."""
+class BackgroundWriter:
+    """Writes lines to standard error in a background thread, started with the first line."""
 
-    def __init__(self, level: int = logging.WARNING) -> None:
-        super().__init__(level)
+    def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=_MAX_LINES)
         self._more = threading.Condition()
         self._thread: threading.Thread | None = None
         self._busy = False
 
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            line = self.format(record)
-        except Exception:  # noqa: BLE001  # like every handler: logging must not break the program
-            self.handleError(record)
-            return
+    def write(self, lines: Iterable[str]) -> None:
         with self._more:
-            self._lines.append(line)
+            self._lines.extend(lines)
             if self._thread is None:
                 self._start()
             self._more.notify_all()
@@ -72,6 +67,25 @@ class BackgroundLogHandler(logging.Handler):
             self._more.wait_for(lambda: not self._lines and not self._busy, timeout=_FLUSH_SECONDS)
 
 
+class BackgroundLogHandler(logging.Handler):
+    """A log handler that writes in a background thread."""
+
+    def __init__(self, level: int = logging.WARNING) -> None:
+        super().__init__(level)
+        self._writer = BackgroundWriter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record)
+        except Exception:  # noqa: BLE001  # like every handler: logging must not break the program
+            self.handleError(record)
+            return
+        self._writer.write([line])
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+
 class _TextFormatter(logging.Formatter):
     """Formats lines as text, with the request id."""
 
@@ -101,16 +115,12 @@ def _request_id() -> str:
     return current_request_id.get().decode()
 
 
-def log_to_stderr(*, access: bool = False) -> None:
+def log_to_stderr(*, access: bool = False) -> BackgroundWriter | None:
     """Log warnings and errors to standard error.
 
-    With `access`, also log every HTTP request, and write every line as JSON.
+    With `access`, write every line as JSON, and return a writer for the access log.
     """
     handler = BackgroundLogHandler()
     handler.setFormatter(_JsonFormatter() if access else _TextFormatter())
     logging.getLogger().addHandler(handler)
-    if access:
-        requests = logging.getLogger("dittybag.access")
-        requests.setLevel(logging.INFO)
-        requests.propagate = False
-        requests.addHandler(BackgroundLogHandler(logging.INFO))
+    return BackgroundWriter() if access else None

@@ -9,21 +9,18 @@ from typing import Final
 from dittybag.config import OAuth, SettingsError
 from dittybag.domain.accounts import Principal
 from dittybag.domain.errors import DittybagError
-from dittybag.identity import (
+from dittybag.http.asgi_messages import HttpError
+from dittybag.identity.challenges import challenge, metadata_url, protected_resource_metadata
+from dittybag.identity.identity_errors import (
     InsufficientScope,
     KeysUnavailable,
     OAuthMisconfigured,
     OAuthNotInstalled,
-    OAuthSettings,
-    OAuthVerifier,
     TokenRefused,
-    challenge,
-    metadata_url,
-    protected_resource_metadata,
 )
-from dittybag.protocol import InternalError
-from dittybag.protocol.transports.http.asgi_messages import HttpError
-from dittybag.protocol.wire_errors import InvalidRequest
+from dittybag.identity.oauth_settings import OAuthSettings
+from dittybag.identity.token_verifier import OAuthVerifier
+from dittybag.protocol.wire_errors import InternalError, InvalidRequest
 from dittybag.services.account_service import AccountService
 
 _log = logging.getLogger("dittybag")

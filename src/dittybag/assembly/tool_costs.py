@@ -30,9 +30,10 @@ def tool_costs() -> list[ToolCost]:
 def _cost(profile: Any) -> ToolCost:
     from dittybag.contracts.profiles import visible_tools
     from dittybag.contracts.tool_specs import ServerScope
-    from dittybag.protocol import Server
-    from dittybag.protocol.eras import NEWEST_HANDSHAKE, REVISIONS
+    from dittybag.protocol.eras.revisions import REVISIONS
+    from dittybag.protocol.eras.versions import NEWEST_HANDSHAKE
     from dittybag.protocol.jsonrpc import encode
+    from dittybag.protocol.server import Server
 
     server = Server(profile.server_name, profile.server_version)
     # The listing of a tool does not depend on its scope.

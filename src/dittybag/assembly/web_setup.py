@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from dittybag import __version__
@@ -10,7 +10,7 @@ from dittybag.config import Settings, local_user_name
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.http.authentication import TokenVerifier
-from dittybag.protocol.transports.http.asgi_messages import Application, AsgiScope, Receive, Send
+from dittybag.http.http_request import HttpRequest
 from dittybag.web.request_log import RequestLog
 from dittybag.web.web_sessions import WebSessions
 
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 
 
 class WebMiddleware:
-    """Serves the web UI, and passes other requests on to the next application."""
+    """Serves the web UI, and passes other requests on."""
 
     def __init__(
         self,
         settings: Settings,
         server_scope: ServerScope,
-        application: Application,
         request_log: RequestLog,
         print_link: Callable[[str], None],
         *,
@@ -37,7 +36,6 @@ class WebMiddleware:
         """
         self._settings = settings
         self._server_scope = server_scope
-        self._application = application
         self._print_link = print_link
         self._app: WebApp | None = None
         self._needs_token = settings.auth != "off"
@@ -59,13 +57,12 @@ class WebMiddleware:
         if self._app is not None:
             self._app.close()
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        if _is_web_path(scope["method"], scope["path"]):
-            if self._app is None:
-                self._app = self._build()
-            await self._app(scope, receive, send)
-        else:
-            await self._application(scope, receive, send)
+    def __call__(self, request: HttpRequest) -> Awaitable[bool] | None:
+        if not _is_web_path(request.method, request.path):
+            return None
+        if self._app is None:
+            self._app = self._build()
+        return self._app(request)
 
     def _build(self) -> WebApp:
         from dittybag.assembly.client_connections import LocalConnections

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
@@ -13,24 +13,13 @@ from msgspec import Struct
 from dittybag.assembly.store_factory import open_store
 from dittybag.config import Settings
 from dittybag.domain.ports import TemplateSyntax
-from dittybag.library.render.template_renderer import OnDemandSyntax
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace, WorkspaceSession
 
 if TYPE_CHECKING:
-    from dittybag.domain.ports import Renderer
     from dittybag.library.library_service import LibraryService
+    from dittybag.library.render.template_renderer import TemplateRenderer
     from dittybag.services.template_service import TemplateService
-
-__all__ = [
-    "LibrarySession",
-    "WorkspaceSession",
-    "create_workspace",
-    "open_renderer",
-    "open_workspace",
-    "run_in_library_session",
-    "run_in_session",
-]
 
 T = TypeVar("T")
 
@@ -43,6 +32,14 @@ class LibrarySession(Struct, frozen=True):
     libraries: LibraryService
 
 
+class _OnDemandSyntax:
+    """Checks templates in a child process that runs only meanwhile. Implements `TemplateSyntax`."""
+
+    async def syntax_error(self, source: str, *, client: Hashable = None) -> tuple[int, str] | None:
+        with open_renderer() as renderer:
+            return await renderer.syntax_error(source, client=client)
+
+
 async def open_workspace(
     settings: Settings, syntax: TemplateSyntax | None = None, *, create: bool = True
 ) -> Workspace:
@@ -51,16 +48,22 @@ async def open_workspace(
     `syntax` checks templates (default: on demand).
     """
     store = await open_store(settings.database, create=create, read_only=settings.read_only)
-    return Workspace(store, syntax or OnDemandSyntax())
+    return Workspace(store, syntax or _OnDemandSyntax())
 
 
-def create_workspace(settings: Settings) -> None:
-    """Create a database."""
+def with_workspace(
+    settings: Settings, work: Callable[[Workspace], Awaitable[T]], *, create: bool = True
+) -> T:
+    """Open a workspace, run `work` on it, and close it."""
 
-    async def run() -> None:
-        await (await open_workspace(settings)).store.close()
+    async def run() -> T:
+        workspace = await open_workspace(settings, create=create)
+        try:
+            return await work(workspace)
+        finally:
+            await workspace.store.close()
 
-    asyncio.run(run())
+    return asyncio.run(run())
 
 
 def run_in_session(
@@ -68,19 +71,15 @@ def run_in_session(
 ) -> T:
     """Open a workspace, run `work` on it as `actor`, and close it."""
 
-    async def run() -> T:
-        workspace = await open_workspace(settings, create=create)
-        try:
-            project = await workspace.projects.find(settings.project)
-            return await work(WorkspaceSession(workspace, Caller(project.id, actor, interface="cli")))
-        finally:
-            await workspace.store.close()
+    async def run(workspace: Workspace) -> T:
+        project = await workspace.projects.find(settings.project)
+        return await work(WorkspaceSession(workspace, Caller(project.id, actor, interface="cli")))
 
-    return asyncio.run(run())
+    return with_workspace(settings, run, create=create)
 
 
 @contextmanager
-def open_renderer() -> Iterator[Renderer]:
+def open_renderer() -> Iterator[TemplateRenderer]:
     """Yield a renderer for templates, and close it."""
     from dittybag.library.render.template_renderer import TemplateRenderer
 
@@ -91,23 +90,34 @@ def open_renderer() -> Iterator[Renderer]:
         renderer.close()
 
 
+@asynccontextmanager
+async def open_libraries(
+    home: str, extra: tuple[str, ...] = (), *, alone: str | None = None
+) -> AsyncIterator[tuple[LibraryService, TemplateRenderer]]:
+    """Load the libraries of this machine, or only the one in the folder `alone`, and close them.
+
+    `extra`: further directories of libraries.
+    """
+    from dittybag.library.library_folders import Directories
+    from dittybag.library.library_service import LibraryService
+
+    with open_renderer() as renderer:
+        libraries = LibraryService(Directories(home, extra, single=alone), renderer)
+        try:
+            await libraries.load()
+            yield libraries, renderer
+        finally:
+            await libraries.close()
+
+
 def run_in_library_session(
     settings: Settings, actor: str, work: Callable[[LibrarySession], Awaitable[T]]
 ) -> T:
     """Like `run_in_session`, with the libraries loaded."""
-    from dittybag.library.library_folders import Directories
-    from dittybag.library.library_service import LibraryService
-    from dittybag.library.render.template_renderer import TemplateRenderer
     from dittybag.services.template_service import TemplateService
 
     async def load_and_work(session: WorkspaceSession) -> T:
-        renderer = TemplateRenderer()
-        libraries = LibraryService(Directories(settings.home, settings.known_libraries), renderer)
-        try:
-            await libraries.load()
+        async with open_libraries(settings.home, settings.known_libraries) as (libraries, renderer):
             return await work(LibrarySession(session, TemplateService(renderer, libraries), libraries))
-        finally:
-            await libraries.close()
-            renderer.close()
 
     return run_in_session(settings, actor, load_and_work)

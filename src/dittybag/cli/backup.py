@@ -6,7 +6,8 @@ import os
 
 import click
 
-from dittybag.cli.output import json_option, print_json, progress
+from dittybag.cli.error_output import ExitStatus
+from dittybag.cli.output import print_result, progress
 from dittybag.cli.restore_backup import print_warnings, printable_path, report_file_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
@@ -17,8 +18,7 @@ from dittybag.domain.display import format_size
 @click.argument("file", type=click.Path())
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @in_workspace
-@json_option
-def command(file: str, options: WorkspaceOptions, *, force: bool, as_json: bool) -> int | None:
+def command(file: str, options: WorkspaceOptions, *, force: bool) -> int:
     """Back up the database to FILE while it is in use.
 
     The backup is a consistent snapshot in a single file, and is verified before it is moved to FILE.
@@ -35,17 +35,22 @@ def command(file: str, options: WorkspaceOptions, *, force: bool, as_json: bool)
     path = os.path.expanduser(file)  # noqa: PTH111
     try:
         with progress() as show:
-            backup = back_up(settings, path, force=force, report=show or (lambda text: None))
+            backup = back_up(settings, path, force=force, report=show)
     except FileRefused as error:
         return report_file_error(error, settings.database)
     warnings = [problem.message for problem in backup.problems]
-    if as_json:
-        files = {"file": backup.file, "database": settings.database}
-        print_json({**files, "bytes": backup.bytes, "change": backup.change, "warnings": warnings})
-        return None
     source, target = printable_path(settings.database), printable_path(backup.file)
-    click.echo(f"Backed up {source} to {target} ({format_size(backup.bytes)})")
+    print_result(
+        {
+            "file": backup.file,
+            "database": settings.database,
+            "bytes": backup.bytes,
+            "change": backup.change,
+            "warnings": warnings,
+        },
+        f"Backed up {source} to {target} ({format_size(backup.bytes)})",
+    )
     print_warnings(
         warnings, "the backup is an exact copy, but the database has these problems; run `dittybag doctor`"
     )
-    return None
+    return ExitStatus.OK

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from dittybag import __version__
-from dittybag.cli.error_output import ExitStatus, report, report_error, report_settings_error, use_json_errors
+from dittybag.cli.error_output import (
+    ExitStatus,
+    report,
+    report_error,
+    report_settings_error,
+    use_json,
+    wants_json,
+)
 from dittybag.config import SettingsError
 from dittybag.domain.errors import DittybagError
 
@@ -69,7 +76,7 @@ class _LazyGroup(click.Group):
             return None
         if cmd_name == "serve":
             # Reached only for shell completion: `run` handles `dittybag serve` before click is loaded.
-            from dittybag.cli.completion import serve_command
+            from dittybag.cli.serve_completion import serve_command
 
             return serve_command
         command: click.Command = import_module(f"dittybag.cli.{_MODULES.get(cmd_name, cmd_name)}").command
@@ -109,14 +116,14 @@ def dittybag(ctx: click.Context) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command and return its exit status."""
-    as_json = "--json" in arguments
-    use_json_errors(as_json=as_json)
+    # An incorrect command line is reported before its options are parsed.
+    use_json(is_json="--json" in arguments)
     # `None` lets click decide: colours on a terminal only.
     color = False if os.environ.get("NO_COLOR") else None
     try:
         status = dittybag.main(list(arguments), prog_name="dittybag", standalone_mode=False, color=color)
     except click.ClickException as error:
-        if as_json:
+        if wants_json():
             report(error.format_message(), code="USAGE" if error.exit_code == ExitStatus.USAGE else "REFUSED")
         else:
             error.show()

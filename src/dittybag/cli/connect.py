@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.error_output import ExitStatus, report
-from dittybag.cli.output import json_option, print_json, print_table, terminal_safe
+from dittybag.cli.error_output import ExitStatus, report, wants_json
+from dittybag.cli.output import hint, note, print_aside, print_diff, print_json, print_list
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.clients.client_errors import (
@@ -23,7 +21,7 @@ from dittybag.clients.client_errors import (
     ClientFileUnreachable,
 )
 from dittybag.clients.known_clients import CLIENTS, SCOPES, ConfigScope, LocalMachine, McpClient
-from dittybag.config import home
+from dittybag.config import home, settings_from_process
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
@@ -66,7 +64,6 @@ _MAX_LENGTH: Final = 2000
 @click.option("--remove", is_flag=True, help="Remove the entry and restore the file as it was before.")
 @click.option("--dry-run", is_flag=True, help="Show the changes to the file, and change nothing.")
 @in_project
-@json_option
 def command(
     client: str | None,
     scope: ConfigScope | None,
@@ -76,7 +73,6 @@ def command(
     *,
     remove: bool,
     dry_run: bool,
-    as_json: bool,
 ) -> int:
     """Add Dittybag to CLIENT, or list the clients and whether they are connected.
 
@@ -94,8 +90,10 @@ def command(
     """
     if not _NAME.fullmatch(name):
         raise click.UsageError("--name must be 1 to 64 letters, digits, '-' and '_'")
+    from dittybag.assembly.client_connections import local_machine
+
     try:
-        machine = LocalMachine(os.environ, sys.platform, Path.home(), Path.cwd())
+        machine = local_machine()
     except (RuntimeError, OSError) as error:
         report(
             f"Cannot find your home folder or the current folder ({error})", "set HOME, or change the folder"
@@ -105,24 +103,25 @@ def command(
         if client is None:
             if remove or dry_run or scope is not None:
                 raise click.UsageError("CLIENT is required with these options: one of " + ", ".join(CLIENTS))
-            _list_clients(machine, name, _launch(options, profile), as_json=as_json)
+            _list_clients(machine, name, _launch(options, profile))
             return ExitStatus.OK
         target = _target(CLIENTS[client], scope or "user", machine, name)
         is_found = _is_installed(target.client, machine)
         launch = _launch(options, profile)
-        _apply(target, launch, remove=remove, dry_run=dry_run, as_json=as_json)
+        _apply(target, launch, remove=remove, dry_run=dry_run)
     except ClientFileError as error:
         report(one_line(str(error), _MAX_LENGTH), error.advice, code=error.code)
         return _STATUSES[type(error)]
-    if not (as_json or remove or dry_run):
+    if not (wants_json() or remove or dry_run):
         _print_next_steps(target, launch, is_found=is_found)
     return ExitStatus.OK
 
 
 def client_statuses() -> list[tuple[ConfigTarget, ConnectionStatus]]:
     """Return the configuration files of the clients on this machine, and whether they start this program."""
-    machine = LocalMachine(os.environ, sys.platform, Path.home(), Path.cwd())
-    statuses = _statuses(machine, "dittybag", _launch(WorkspaceOptions(None, None), None))
+    from dittybag.assembly.client_connections import local_machine
+
+    statuses = _statuses(local_machine(), "dittybag", _launch(WorkspaceOptions(None, None), None))
     return [(target, status) for target, _, status in statuses]
 
 
@@ -137,34 +136,25 @@ def _target(client: McpClient, scope: ConfigScope, machine: LocalMachine, name: 
 
 def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
     """Return how a client starts this program with these options. Raises `SettingsError`."""
-    from dittybag.clients.connector import Launch
+    from dittybag.assembly.client_connections import absolute_database, launch
 
     settings = options.settings
-    arguments = ["serve"]
-    if options.workspace is not None:
-        arguments += ["--workspace", options.workspace]
-    if options.db is not None:
-        from dittybag.assembly.store_factory import is_file
-
-        database = settings.database
-        arguments += ["--db", str(Path(database).absolute()) if is_file(database) else database]
-    if options.project is not None:
-        arguments += ["--project", options.project]
     if profile is not None:
-        from dittybag.assembly import check_profile_and_toolsets
-        from dittybag.config import settings_from_process
+        from dittybag.assembly.server_setup import check_profile_and_toolsets
 
         check_profile_and_toolsets(settings_from_process(profile=profile))
-        arguments += ["--profile", profile]
-    # The client does not inherit the environment of this terminal.
-    variables = {"DITTYBAG_HOME": home(os.environ)} if os.environ.get("DITTYBAG_HOME") else {}
-    from dittybag.assembly.client_connections import program
+    given = {
+        "--workspace": options.workspace,
+        "--db": None if options.db is None else absolute_database(settings),
+        "--project": options.project,
+        "--profile": profile,
+    }
+    return launch(
+        settings, [part for name, value in given.items() if value is not None for part in (name, value)]
+    )
 
-    command, prefix = program()
-    return Launch(command, prefix, tuple(arguments), variables)
 
-
-def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool, as_json: bool) -> None:
+def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool) -> None:
     from dittybag.assembly.entry_check import entry_problem
     from dittybag.clients.connector import connect, disconnect
 
@@ -173,7 +163,7 @@ def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool,
         outcome = disconnect(target, ours, check=entry_problem, dry_run=dry_run)
     else:
         outcome = connect(target, launch, ours, check=entry_problem, dry_run=dry_run)
-    if as_json:
+    if wants_json():
         data: dict[str, Any] = {
             "client": target.client.name,
             "scope": target.scope,
@@ -183,19 +173,11 @@ def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool,
         }
         print_json(data | ({"diff": outcome.diff} if dry_run else {}))
     elif dry_run:
-        _print_diff(outcome.diff)
+        print_diff(outcome.diff.split("\n") if outcome.diff else ())
+        if not outcome.diff:
+            click.echo("No changes", err=True)
     else:
         _print_outcome(target, outcome)
-
-
-def _print_diff(diff: str) -> None:
-    if not diff:
-        click.echo("No changes", err=True)
-        return
-    for line in diff.split("\n"):
-        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-        is_title = line.startswith(("+++", "---"))
-        click.secho(terminal_safe(line), fg=None if is_title else colour, bold=is_title or None)
 
 
 def _print_outcome(target: ConfigTarget, outcome: ConnectResult) -> None:
@@ -209,11 +191,11 @@ def _print_outcome(target: ConfigTarget, outcome: ConnectResult) -> None:
     }
     click.echo(messages[outcome.state])
     if outcome.has_previous and outcome.state == "removed":
-        click.echo(f"note: the entry '{target.name}' that existed before was restored", err=True)
+        note(f"the entry '{target.name}' that existed before was restored")
     elif outcome.has_previous:
-        click.echo(f"note: an existing entry '{target.name}' was replaced; --remove restores it", err=True)
+        note(f"an existing entry '{target.name}' was replaced; --remove restores it")
     if outcome.backup:
-        click.echo(f"backup: {one_line(outcome.backup, _MAX_LENGTH)}", err=True)
+        print_aside(f"backup: {one_line(outcome.backup, _MAX_LENGTH)}")
 
 
 def _print_next_steps(target: ConfigTarget, launch: Launch, *, is_found: bool) -> None:
@@ -221,36 +203,35 @@ def _print_next_steps(target: ConfigTarget, launch: Launch, *, is_found: bool) -
 
     client = target.client
     if (problem := entry_problem(launch.entry(client))) is not None:
-        click.echo(f"note: {one_line(problem, _MAX_LENGTH)}", err=True)
+        note(f"{one_line(problem, _MAX_LENGTH)}")
     if not is_found:
-        click.echo(f"note: {client.title} does not seem to be installed", err=True)
+        note(f"{client.title} does not seem to be installed")
     if target.scope == "project":
-        click.echo("note: the entry contains paths of this machine; other users may need their own", err=True)
+        note("the entry contains paths of this machine; other users may need their own")
         if client.project_note:
-            click.echo(f"note: {client.project_note}", err=True)
-    click.echo(f"next: {client.next_step}", err=True)
+            note(f"{client.project_note}")
+    print_aside(f"next: {client.next_step}")
 
 
-def _list_clients(machine: LocalMachine, name: str, launch: Launch, *, as_json: bool) -> None:
+def _list_clients(machine: LocalMachine, name: str, launch: Launch) -> None:
     rows = list(_statuses(machine, name, launch))
-    if as_json:
-        listed = [
-            {
-                "client": target.client.name,
-                "title": target.client.title,
-                "scope": target.scope,
-                "found": found,
-                "state": status.state,
-                "names": status.names,
-                "broken": dict(status.broken),
-                "problem": status.problem or None,
-                "file": str(target.file),
-            }
-            for target, found, status in rows
-        ]
-        print_json({"clients": listed})
-        return
-    print_table(
+    print_list(
+        {
+            "clients": [
+                {
+                    "client": target.client.name,
+                    "title": target.client.title,
+                    "scope": target.scope,
+                    "found": found,
+                    "state": status.state,
+                    "names": status.names,
+                    "broken": dict(status.broken),
+                    "problem": status.problem or None,
+                    "file": str(target.file),
+                }
+                for target, found, status in rows
+            ]
+        },
         ("client", "scope", "found", "state", "file"),
         [
             (
@@ -266,7 +247,7 @@ def _list_clients(machine: LocalMachine, name: str, launch: Launch, *, as_json: 
         styles=lambda row: {"fg": _COLOURS.get(rows[row][2].state), "dim": not rows[row][1] or None},
     )
     if any(found and status.state == "absent" for _, found, status in rows):
-        click.echo("hint: to connect a client, run: dittybag connect CLIENT", err=True)
+        hint("to connect a client, run: dittybag connect CLIENT")
 
 
 def _statuses(

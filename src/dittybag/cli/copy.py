@@ -7,7 +7,7 @@ import os
 import click
 
 from dittybag.cli.error_output import ExitStatus, report
-from dittybag.cli.output import json_option, print_json, progress
+from dittybag.cli.output import json_option, print_result, progress
 from dittybag.cli.read_input import text
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.config import parse_database
@@ -18,7 +18,7 @@ from dittybag.domain.display import format_count
 @click.option("--from", "source", metavar="URL", type=text, required=True, help="Source database.")
 @click.option("--to", "target", metavar="URL", type=text, required=True, help="Target database.")
 @json_option
-def command(source: str, target: str, *, as_json: bool) -> int:
+def command(source: str, target: str) -> int:
     """Copy a workspace with its history to another database, and verify the copy.
 
     Each database is a file or a URL like postgresql://user@host/database. The target must be empty or hold an
@@ -42,10 +42,10 @@ def command(source: str, target: str, *, as_json: bool) -> int:
         report("Source and target are the same database", "choose another target with --to", code="REFUSED")
         return ExitStatus.REFUSED
     with progress() as show_progress:
-        copied = copy(first, second, show_progress or (lambda text: None))
-    if as_json:
-        print_json({"changes": copied.changes, "copied": copied.copied, "entities": copied.entities})
-        return ExitStatus.OK
+        copied = copy(first, second, show_progress)
     entities = ", ".join(format_count(count, kind) for kind, count in copied.entities.items())
-    click.echo(f"Copied {format_count(copied.copied, 'change')} of {copied.changes:,}; verified: {entities}")
+    print_result(
+        {"changes": copied.changes, "copied": copied.copied, "entities": copied.entities},
+        f"Copied {format_count(copied.copied, 'change')} of {copied.changes:,}; verified: {entities}",
+    )
     return ExitStatus.OK

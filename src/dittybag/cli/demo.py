@@ -8,9 +8,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,8 +20,9 @@ import click
 import msgspec
 from msgspec import Struct
 
-from dittybag.assembly import with_workspace
-from dittybag.cli.output import print_json
+from dittybag.assembly.workspace_session import with_workspace
+from dittybag.cli.error_output import wants_json
+from dittybag.cli.output import json_flag, print_json
 from dittybag.cli.sample_workspace import PROJECT, fill_sample, make_changes, write_library
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.config import SettingsError, environment_with_home, settings
@@ -164,8 +167,8 @@ def _database(keep: str | None) -> Iterator[str]:
 @click.option(
     "--browser/--no-browser", default=True, help="Open a browser (default), or only print the link."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the MCP session as JSON.")
-def command(keep: str | None, *, once: bool, browser: bool, as_json: bool) -> None:
+@json_flag("Print the MCP session as JSON.")
+def command(keep: str | None, *, once: bool, browser: bool) -> None:
     """Try Dittybag on a sample workspace in your browser. Your own data is not touched.
 
     The demo runs until you press Ctrl-C. With --once, or if the output is not a terminal, it prints an MCP
@@ -181,7 +184,7 @@ def command(keep: str | None, *, once: bool, browser: bool, as_json: bool) -> No
         with_workspace(settings({}, db=database), fill_sample)
         with tempfile.TemporaryDirectory(prefix="dittybag-demo-", ignore_cleanup_errors=True) as home:
             write_library(Path(home))
-            if not (once or as_json) and sys.stdout.isatty():
+            if not (once or wants_json()) and sys.stdout.isatty():
                 with_workspace(settings({}, db=database), make_changes)
                 _serve(database, home, opens=browser)
                 if keep:
@@ -189,7 +192,7 @@ def command(keep: str | None, *, once: bool, browser: bool, as_json: bool) -> No
                 return
             client = DemoClient(database, home)
             try:
-                if as_json:
+                if wants_json():
                     exchanges = [msgspec.structs.asdict(step) for step in _tour(client)]
                     print_json({"exchanges": exchanges})
                 else:
@@ -228,35 +231,28 @@ def _open_browser(link: str) -> bool:
 
 
 def _print_tour(steps: Iterator[TourStep], *, kept: str | None) -> None:
-    from rich.console import Console
-    from rich.text import Text
+    from dittybag.assembly.client_connections import program
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=100)
-    console.print(
-        "\n[bold]Dittybag[/] is a context server for AI agents: people and their agents share "
-        "[bold]prompts[/], [bold]resources[/] and [bold]tasks[/] in one place, from every MCP client. "
-        f"This is a live session with [cyan]dittybag serve[/] on the sample project {PROJECT}."
-    )
+    width = shutil.get_terminal_size((100, 24)).columns
+    click.secho("\nDittybag", bold=True, nl=False)
+    click.echo(" is a context server for AI agents: people and their agents share prompts, resources and")
+    click.echo("tasks in one place, from every MCP client. This is a live session with dittybag serve on the")
+    click.echo(f"sample project {PROJECT}.")
     for number, step in enumerate(steps, start=1):
-        _print_step(console, number, step)
-    serve = [*_program(), "serve", *(["--db", kept, "--project", PROJECT] if kept else [])]
-    entry = {"mcpServers": {"dittybag": {"command": serve[0], "args": serve[1:]}}}
-    for title, line in (
-        ("To add Dittybag to Claude Code:", f"claude mcp add dittybag -- {shlex.join(serve)}"),
-        (
-            "To add it to Claude Desktop, Cursor and most other clients, in their configuration file:",
-            _compact_json(entry),
-        ),
-    ):
-        console.print()
-        console.print(Text(title, style="bold"))
-        console.print(Text(f"  {line}", style="green"), soft_wrap=True)
+        click.secho(f"\n{number}. {step.words}", bold=True)
+        _print_exchange(step, width)
+    command, prefix = program()
+    arguments = [*prefix, "serve", *(["--db", kept, "--project", PROJECT] if kept else [])]
+    entry = {"mcpServers": {"dittybag": {"command": command, "args": arguments}}}
+    click.secho("\nTo add Dittybag to Claude Code:", bold=True)
+    click.secho(f"  claude mcp add dittybag -- {shlex.join([command, *arguments])}", fg="green")
+    title = "To add it to Claude Desktop, Cursor and most other clients, in their configuration file:"
+    click.secho(f"\n{title}", bold=True)
+    click.secho(f"  {_compact_json(entry)}", fg="green")
     sample = f"is in {kept}" if kept else "was removed (dittybag demo --keep FILE keeps it)"
-    console.print(f"\nThe sample workspace {sample}. Your own data was not touched.", soft_wrap=True)
+    click.echo(f"\nThe sample workspace {sample}. Your own data was not touched.")
     if kept:
-        console.print(Text(_reopen_line(kept)), soft_wrap=True)
+        click.echo(_reopen_line(kept))
 
 
 def _reopen_line(kept: str) -> str:
@@ -264,34 +260,23 @@ def _reopen_line(kept: str) -> str:
     return f"To open it in your browser, run: {shlex.join(command)}"
 
 
-def _program() -> list[str]:
-    """Return the command that starts Dittybag, with its full path because clients may have another PATH."""
-    beside = os.path.join(os.path.dirname(sys.executable), "dittybag")  # noqa: PTH118, PTH120
-    return [beside] if os.access(beside, os.X_OK) else _own_command()
+def _print_exchange(step: TourStep, width: int) -> None:
+    """Print a request and its response: side by side, or below each other on a narrow terminal."""
+    colour = "red" if step.answer.get("result", {}).get("isError") is True else "green"
+    is_wide = width >= _MIN_TWO_COLUMNS
+    left = (width - 2) * 2 // 5 if is_wide else width
+    right = width - 2 - left if is_wide else width
+    request = _fold(_request_text(step.request, left), left)
+    answer = _fold(_answer_text(step, right), right)
+    if not is_wide:
+        request, answer = [*request, *[""] * len(answer)], [*[""] * len(request), *answer]
+    for asked, answered in zip_longest(request, answer, fillvalue=""):
+        gap = " " * (left - len(asked) + 2) if is_wide and answered else ""
+        click.echo(click.style(asked, fg="cyan") + gap + click.style(answered, fg=colour))
 
 
-def _print_step(console: Any, number: int, step: TourStep) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    console.print()
-    console.print(Text(f"{number}. {step.words}", style="bold"))
-    failed = step.answer.get("result", {}).get("isError") is True
-    colour = "red" if failed else "green"
-    left = (console.width - 2) * 2 // 5
-    if console.width < _MIN_TWO_COLUMNS:
-        console.print(Text(_request_text(step.request, console.width), style="cyan"))
-        console.print(Text(_answer_text(step, console.width), style=colour))
-        return
-    right = console.width - 2 - left
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(width=left, overflow="fold")
-    table.add_column(width=right - 2, overflow="fold")
-    table.add_row(
-        Text(_request_text(step.request, left), style="cyan"),
-        Text(_answer_text(step, right - 2), style=colour),
-    )
-    console.print(table)
+def _fold(text: str, width: int) -> list[str]:
+    return [part for line in text.splitlines() for part in textwrap.wrap(line, width) or [""]]
 
 
 def _request_text(request: dict[str, Any], width: int) -> str:

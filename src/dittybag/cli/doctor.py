@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from dittybag.cli.error_output import ExitStatus
-from dittybag.cli.output import json_option, pad, print_json, print_table, progress
+from dittybag.cli.error_output import ExitStatus, wants_json
+from dittybag.cli.output import pad, print_json, print_table, progress
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.display import format_count
@@ -36,8 +36,7 @@ _MAX_MESSAGE: Final = 5000
 @click.command("doctor", StrictCommand)
 @click.option("--fix", is_flag=True, help="Rebuild the search index if it is wrong. Nothing else is changed.")
 @in_workspace
-@json_option
-def command(options: WorkspaceOptions, *, fix: bool, as_json: bool) -> int:
+def command(options: WorkspaceOptions, *, fix: bool) -> int:
     """Check for problems and suggest fixes.
 
     Checks the database, its search index and change log, the libraries and the MCP clients, and reports the
@@ -52,19 +51,18 @@ def command(options: WorkspaceOptions, *, fix: bool, as_json: bool) -> int:
 
     settings = options.file_settings
     with progress() as show:
-        tell = show or (lambda text: None)
-        health = run_checks(settings, tell)
+        health = run_checks(settings, show)
         fixed, more = False, []
-        if fix and any(_is_fixable(finding) for finding in health.findings):
-            tell("Rebuilding the search index")
+        if fix and any(finding.can_fix for finding in health.findings):
+            show("Rebuilding the search index")
             more = _rebuild_index(settings)
             fixed = not more
-            health = run_checks(settings, tell)
+            health = run_checks(settings, show)
         more += _client_findings()
     health = msgspec.structs.replace(
         health, findings=[_printable(item) for item in (*health.findings, *more)]
     )
-    if as_json:
+    if wants_json():
         print_json(_data(health, fixed=fixed))
     else:
         _print(health, fixed=fixed)
@@ -75,10 +73,6 @@ def _printable(finding: Finding) -> Finding:
     """Return the finding with undecodable file names replaced."""
     fix = None if finding.fix is None else click.format_filename(finding.fix)
     return msgspec.structs.replace(finding, message=click.format_filename(finding.message), fix=fix)
-
-
-def _is_fixable(finding: Finding) -> bool:
-    return finding.level == "error" and finding.topic == "search index"
 
 
 def _rebuild_index(settings: Settings) -> list[Finding]:
@@ -136,7 +130,10 @@ def _count(health: DoctorReport, level: Level) -> int:
 def _data(health: DoctorReport, *, fixed: bool) -> dict[str, Any]:
     return {
         "database": click.format_filename(health.database),
-        "findings": msgspec.to_builtins(health.findings),
+        "findings": [
+            {"level": item.level, "topic": item.topic, "message": item.message, "fix": item.fix}
+            for item in health.findings
+        ],
         "errors": _count(health, "error"),
         "warnings": _count(health, "warning"),
         "fixed": ["search index"] if fixed else [],

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import click
 
-from dittybag.cli.read_input import decode_text, read_bytes, refuse, refuse_with
+from dittybag.cli.read_input import decode_text, read_bytes, refuse
 from dittybag.domain.errors import DittybagError
 
 T = TypeVar("T")
@@ -58,7 +58,9 @@ class EditorFile:
         try:
             result = work()
         except DittybagError as error:
-            refuse_with(error, *self._location_hint(), *hints)
+            for hint in (*self._location_hint(), *hints):
+                error.add_note(hint)
+            raise
         except BaseException:
             self._print_location()
             raise

@@ -11,8 +11,8 @@ from typing import Final
 from dittybag.config import SettingsError
 from dittybag.domain.errors import Conflict, DittybagError, NotFound, StorageError
 
-_REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+#: Compiled on first use: most commands report no error.
+_CONTROL: Final = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
 
 
 class ExitStatus(IntEnum):
@@ -26,35 +26,37 @@ class ExitStatus(IntEnum):
     STORAGE = 5
 
 
-def exit_status(error: DittybagError) -> ExitStatus:
-    """Return the exit status for an error."""
-    for kind, status in _STATUSES:
-        if isinstance(error, kind):
-            return status
-    return ExitStatus.REFUSED
-
-
-_STATUSES: tuple[tuple[type[DittybagError], ExitStatus], ...] = (
+_STATUSES: Final[tuple[tuple[type[DittybagError], ExitStatus], ...]] = (
     (NotFound, ExitStatus.NOT_FOUND),
     (Conflict, ExitStatus.CONFLICT),
     (StorageError, ExitStatus.STORAGE),
 )
 
 
-class _ErrorMode:
-    """Whether errors are printed as text or as JSON."""
+def exit_status(error: DittybagError) -> ExitStatus:
+    """Return the exit status for an error."""
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), ExitStatus.REFUSED)
 
-    as_json = False
+
+class _OutputMode:
+    """Whether results and errors are printed as text or as JSON."""
+
+    is_json = False
 
 
-def use_json_errors(*, as_json: bool) -> None:
-    """Choose whether later errors are printed as JSON."""
-    _ErrorMode.as_json = as_json
+def use_json(*, is_json: bool) -> None:
+    """Choose whether results and errors are printed as JSON."""
+    _OutputMode.is_json = is_json
+
+
+def wants_json() -> bool:
+    """Whether results and errors are printed as JSON."""
+    return _OutputMode.is_json
 
 
 def report(message: str, *hints: str, code: str = "REFUSED") -> None:
     """Print an error and its hints to standard error."""
-    if _ErrorMode.as_json:
+    if wants_json():
         import msgspec
 
         error = {"code": code, "message": message, "hints": hints}
@@ -69,13 +71,14 @@ def _write_line(label: str, colour: int, message: str) -> None:
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         label = f"\x1b[{colour}m{label}\x1b[0m"
     # The message may contain untrusted text, and a terminal would execute its control characters.
-    sys.stderr.write(f"{label} {_CONTROL.sub(_REPLACEMENT, message)}\n")
+    printable = re.sub(_CONTROL, "\N{REPLACEMENT CHARACTER}", message)
+    sys.stderr.write(f"{label} {printable}\n")
 
 
 def report_error(error: DittybagError, *hints: str) -> ExitStatus:
-    """Report an error and return its exit status."""
+    """Report an error with these hints and the notes on it, and return its exit status."""
     message = error.report if isinstance(error, StorageError) else str(error)
-    report(message, *hints, code=error.code)
+    report(message, *hints, *getattr(error, "__notes__", ()), code=error.code)
     return exit_status(error)
 
 

@@ -8,8 +8,8 @@ import sys
 
 import click
 
-from dittybag.cli.error_output import ExitStatus, report
-from dittybag.cli.output import json_option, print_json, progress
+from dittybag.cli.error_output import ExitStatus, report, wants_json
+from dittybag.cli.output import print_json, progress
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.display import format_count
@@ -34,7 +34,6 @@ from dittybag.domain.errors import Conflict
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @in_workspace
-@json_option
 def command(
     target: str,
     form: str | None,
@@ -42,7 +41,6 @@ def command(
     *,
     history: bool | None,
     force: bool,
-    as_json: bool,
 ) -> int | None:
     """Export a workspace to a JSON file or a folder of readable files.
 
@@ -57,7 +55,7 @@ def command(
       dittybag export website.json -p website
     """
     folder = form == "folder" if form else target != "-" and not target.lower().endswith(".json")
-    _check(target, folder=folder, as_json=as_json)
+    _check(target, folder=folder)
     from dittybag.assembly.import_export import export
 
     try:
@@ -69,7 +67,7 @@ def command(
                 project=options.project,
                 history=history if history is not None else not folder,
                 overwrite=force,
-                on_progress=show and (lambda what, number: show(f"Exporting {what}: {number:,}")),
+                on_progress=(lambda what, number: show(f"Exporting {what}: {number:,}")),
             )
     except OSError as error:
         return _report_write_error(target, error)
@@ -77,16 +75,16 @@ def command(
         hint = "choose another folder" if folder else "choose another name, or use --force to overwrite it"
         report(str(error), hint, code=error.code)
         return ExitStatus.CONFLICT
-    _print_summary(target, counts, as_json=as_json)
+    _print_summary(target, counts)
     return None
 
 
-def _check(target: str, *, folder: bool, as_json: bool) -> None:
+def _check(target: str, *, folder: bool) -> None:
     if target != "-":
         return
     if folder:
         raise click.UsageError("A folder export requires a folder name")
-    if as_json:
+    if wants_json():
         raise click.UsageError("--json requires a file or a folder as the target: the export itself is JSON")
     if sys.stdout.isatty():
         raise click.UsageError("Choose a target: FILE.json or a FOLDER, or redirect standard output")
@@ -106,8 +104,8 @@ def _report_write_error(target: str, error: OSError) -> int:
     return ExitStatus.STORAGE
 
 
-def _print_summary(target: str, counts: dict[str, int], *, as_json: bool) -> None:
-    if as_json:
+def _print_summary(target: str, counts: dict[str, int]) -> None:
+    if wants_json():
         print_json({"target": target, **counts})
         return
     counted = [

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
 
-from dittybag.cli.change_output import change_data, print_changes
-from dittybag.cli.output import json_option, print_json
-from dittybag.cli.param_types import PastTime
+from dittybag.cli.change_output import print_changes
+from dittybag.cli.output import hint, limit_option
+from dittybag.cli.param_types import past_time
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import Change
-from dittybag.domain.entities import ENTITY_TYPES, Kind
+from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.queries import ChangeQuery
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import WorkspaceSession
+    from dittybag.services.workspace import WorkspaceSession
 
 
 @click.command("history", StrictCommand)
@@ -25,31 +25,14 @@ if TYPE_CHECKING:
 @click.option("--kind", type=click.Choice(tuple(ENTITY_TYPES)), help="Only changes to this kind of item.")
 @click.option("--actor", metavar="NAME", help="Only changes by this user or client.")
 @click.option(
-    "--since", type=PastTime(), metavar="WHEN", help="Only changes since then: 2h, yesterday, 2026-11-15."
+    "--since", type=past_time, metavar="WHEN", help="Only changes since then: 2h, yesterday, 2026-11-15."
 )
 @click.option("-p", "--project", metavar="NAME", help="Only changes in this project, and to tasks.")
 @click.option("--before", type=int, metavar="CHANGE", help="Only changes before this one.")
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, 10_000),
-    default=20,
-    show_default=True,
-    help="Maximum number of results.",
-)
+@limit_option(20, 10_000)
 @in_workspace
-@json_option
 def command(
-    item: str | None,
-    options: WorkspaceOptions,
-    *,
-    kind: Kind | None,
-    actor: str | None,
-    since: int | None,
-    project: str | None,
-    before: int | None,
-    limit: int,
-    as_json: bool,
+    item: str | None, options: WorkspaceOptions, *, project: str | None, limit: int, **filters: Any
 ) -> None:
     """Show who changed what, and when, newest first.
 
@@ -61,27 +44,27 @@ def command(
       dittybag history code-review
       dittybag history --actor claude-code --since 2h
     """
+    query = ChangeQuery(name=item, limit=limit, **filters)
+    changes, projects = options.run(lambda session: _page(session, query, project))
+    print_changes(changes, projects)
+    if len(changes) == limit:
+        hint(f"for older changes, use --before {changes[-1].seq}")
 
-    async def work(session: WorkspaceSession) -> tuple[list[Change], dict[int, str]]:
-        workspace = session.workspace
-        project_id = None if project is None else (await workspace.projects.find(project)).id
-        query = ChangeQuery(
-            project=project_id, kind=kind, name=item, actor=actor, since=since, before=before, limit=limit
-        )
-        found = await workspace.history.page(session.caller, query)
-        if not found and item is not None:
-            found = await workspace.history.page(session.caller, replace(query, name=None, entity=item))
-        return found, await project_names(session)
 
-    changes, projects = options.run(work)
-    if as_json:
-        print_json({"changes": [change_data(change, projects) for change in changes]})
-    elif not changes:
-        click.echo("No matching changes", err=True)
-    else:
-        print_changes(changes, projects)
-        if len(changes) == limit:
-            click.echo(f"hint: for older changes, use --before {changes[-1].seq}", err=True)
+async def _page(
+    session: WorkspaceSession, query: ChangeQuery, project: str | None
+) -> tuple[list[Change], dict[int, str]]:
+    history = session.workspace.history
+    query = replace(query, project=await find_project_id(session, project))
+    found = await history.page(session.caller, query)
+    if not found and query.name is not None:
+        found = await history.page(session.caller, replace(query, name=None, entity=query.name))
+    return found, await project_names(session)
+
+
+async def find_project_id(session: WorkspaceSession, name: str | None) -> int | None:
+    """Return the id of a project; `None` for all projects."""
+    return None if name is None else (await session.workspace.projects.find(name)).id
 
 
 async def project_names(session: WorkspaceSession) -> dict[int, str]:

@@ -8,8 +8,8 @@ from typing import Any, Final, get_args
 import click
 
 from dittybag import files
-from dittybag.cli.error_output import exit_status, report
-from dittybag.cli.output import clip_line, json_option, print_json, progress
+from dittybag.cli.error_output import exit_status, report, wants_json
+from dittybag.cli.output import clip_line, print_json, progress
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace, temporary_workspace
 from dittybag.config import Settings, local_user_name
@@ -50,7 +50,6 @@ _MAX_LENGTH: Final = 300
 @click.option("--no-history", is_flag=True, help="Import only the current state, without the history.")
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
 @in_workspace
-@json_option
 def command(
     source: str,
     form: str | None,
@@ -60,7 +59,6 @@ def command(
     verbatim: bool,
     no_history: bool,
     dry_run: bool,
-    as_json: bool,
 ) -> int | None:
     """Import SOURCE. If it contains errors, nothing is imported, except from files of prompts.
 
@@ -96,13 +94,13 @@ def command(
                 import_options,
                 format=form,
                 verbatim=verbatim,
-                on_progress=show and (lambda what, number: show(f"Importing {what}: {number:,}")),
+                on_progress=lambda what, number: show(f"Importing {what}: {number:,}"),
             )
     except (Invalid, SeveralConflicts, SourceFailed) as error:
         return _report_import_error(error)
     except OSError as error:
         return _report_import_error(SourceFailed(source, files.describe(error)))
-    if as_json:
+    if wants_json():
         print_json(_data(imported, dry_run=dry_run))
     else:
         _print_summary(imported, dry_run=dry_run)

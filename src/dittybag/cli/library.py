@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.error_output import ExitStatus, exit_status, report, report_error
+from dittybag.cli.error_output import ExitStatus, report, report_error, wants_json
 from dittybag.cli.library_read_commands import check, list_libraries, show
-from dittybag.cli.output import json_option, print_json, progress
+from dittybag.cli.output import json_option, print_aside, print_result, progress
 from dittybag.cli.strict_options import StrictGroup
 from dittybag.config import home
 from dittybag.domain.display import format_count
@@ -18,7 +18,7 @@ from dittybag.domain.errors import DittybagError, LibraryEdited, LibraryExists, 
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
-    from dittybag.assembly.local_libraries import AddResult, RemoveResult, SkippedFile, UpdateResult
+    from dittybag.assembly.local_libraries import AddResult, UpdateResult
 
 #: At most this many files are printed; `--json` has all of them.
 _MAX_LINES: Final = 10
@@ -40,7 +40,7 @@ command.add_command(check)
 @click.option("--folder", metavar="FOLDER", help="Add only this folder of the source.")
 @click.option("--link", is_flag=True, help="Link to the folder instead of copying it.")
 @json_option
-def add(source: str, name: str | None, folder: str | None, *, link: bool, as_json: bool) -> int:
+def add(source: str, name: str | None, folder: str | None, *, link: bool) -> None:
     """Add a library from a folder, a zip file or a Git repository.
 
     To select a branch, tag or commit of a repository, append it to the URL after `#`, as in
@@ -59,29 +59,21 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool, as_jso
                 home(os.environ), source, name=name, folder=folder, link=link, progress=show_progress
             )
     except LibraryExists as error:
-        report(
-            str(error),
-            "choose another name with --name",
-            f"to update the existing library, run: dittybag library update {error.name}",
-        )
-        return exit_status(error)
+        error.add_note("choose another name with --name")
+        error.add_note(f"to update the existing library, run: dittybag library update {error.name}")
+        raise
     except LibraryTooLarge as error:
         is_folder = os.path.isdir(os.path.expanduser(source))  # noqa: PTH111, PTH112
         linked = "it" if is_folder else "a folder that you cloned or unpacked"
-        report(
-            str(error),
-            "to add only a part of it, name a folder with --folder FOLDER",
-            f"to read {linked} in place, run: dittybag library add FOLDER --link",
-            code=error.code,
-        )
-        return exit_status(error)
+        error.add_note("to add only a part of it, name a folder with --folder FOLDER")
+        error.add_note(f"to read {linked} in place, run: dittybag library add FOLDER --link")
+        raise
     verb = "Linked" if link else "Added"
     count = "" if link else f" in {format_count(len(added.record.files), 'file')}"
     origin = f"from {added.record.location}"
     prompts = _count_prompts(added)
     message = f"{verb} library '{added.name}' {origin}: {format_count(prompts, 'prompt')}{count}"
-    _print_added(added, message, prompts, as_json=as_json)
-    return ExitStatus.OK
+    _print_added(added, message, prompts)
 
 
 def _count_prompts(added: AddResult) -> int:
@@ -95,7 +87,7 @@ def _count_prompts(added: AddResult) -> int:
 @command.command("new")
 @click.argument("name")
 @json_option
-def new(name: str, *, as_json: bool) -> int:
+def new(name: str) -> None:
     """Create a library with an example prompt.
 
     \b
@@ -107,10 +99,9 @@ def new(name: str, *, as_json: bool) -> int:
     try:
         added = installer.create(home(os.environ), name)
     except LibraryExists as error:
-        report(str(error), "choose another name, or edit the existing library")
-        return exit_status(error)
-    _print_added(added, f"Created library '{added.name}'", _count_prompts(added), as_json=as_json)
-    return ExitStatus.OK
+        error.add_note("choose another name, or edit the existing library")
+        raise
+    _print_added(added, f"Created library '{added.name}'", _count_prompts(added))
 
 
 @command.command("update")
@@ -119,7 +110,7 @@ def new(name: str, *, as_json: bool) -> int:
     "--overwrite", is_flag=True, help="Use the files of the source; your versions are kept in another folder."
 )
 @json_option
-def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
+def update(name: str | None, *, overwrite: bool) -> int:
     """Update the library NAME from its source, or all libraries.
 
     Files that you edited are kept, and files that you deleted stay deleted. Files that changed on both sides
@@ -133,12 +124,9 @@ def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
     """
     if name is not None:
         updated = _update(name, overwrite=overwrite)
-        if as_json:
-            print_json(updated)
-        else:
-            _print_updated(updated)
+        print_result(updated, *_updated_lines(updated))
         return _report_conflicts(updated)
-    return _update_all(overwrite=overwrite, as_json=as_json)
+    return _update_all(overwrite=overwrite)
 
 
 @command.command("remove")
@@ -149,7 +137,7 @@ def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
     help="Remove it even if it has local edits or no source; it is moved to another folder.",
 )
 @json_option
-def remove(name: str, *, yes: bool, as_json: bool) -> int:
+def remove(name: str, *, yes: bool) -> None:
     """Remove a library. The folder of a linked library is not touched.
 
     \b
@@ -161,13 +149,14 @@ def remove(name: str, *, yes: bool, as_json: bool) -> int:
     try:
         removed = installer.remove(home(os.environ), name, discard_edits=yes)
     except LibraryEdited as error:
-        report(str(error), f"to move it to another folder, run: dittybag library remove {error.name} --yes")
-        return exit_status(error)
-    if as_json:
-        print_json(removed)
-    else:
-        _print_removed(removed)
-    return ExitStatus.OK
+        error.add_note(f"to move it to another folder, run: dittybag library remove {error.name} --yes")
+        raise
+    what = ""
+    if removed.link:
+        what = f"; its folder {removed.path} was not touched"
+    elif removed.kept_in is not None:
+        what = f"; its folder was moved to {removed.kept_in}"
+    print_result(removed, f"Removed library '{removed.name}'{what}")
 
 
 def _update(name: str, *, overwrite: bool) -> UpdateResult:
@@ -177,7 +166,7 @@ def _update(name: str, *, overwrite: bool) -> UpdateResult:
         return installer.update(home(os.environ), name, overwrite=overwrite, progress=show_progress)
 
 
-def _update_all(*, overwrite: bool, as_json: bool) -> int:
+def _update_all(*, overwrite: bool) -> int:
     """Update all libraries that have a source. An error in one does not stop the others."""
     from dittybag.assembly.local_libraries import install_records
 
@@ -193,61 +182,47 @@ def _update_all(*, overwrite: bool, as_json: bool) -> int:
             status = status or report_error(error)
             continue
         rows.append(updated)
-        if not as_json:
-            _print_updated(updated)
+        if not wants_json():
+            click.echo("\n".join(_updated_lines(updated)))
         status = status or _report_conflicts(updated)
-    if as_json:
-        print_json({"libraries": rows})
-    elif not rows:
-        click.echo("No libraries to update", err=True)
+    print_result({"libraries": rows})
+    if not rows:
+        print_aside("No libraries to update")
     return status
 
 
-def _print_added(added: AddResult, message: str, prompts: int, *, as_json: bool) -> None:
-    if as_json:
-        print_json(
-            {
-                "name": added.name,
-                "path": added.path,
-                "kind": added.record.kind,
-                "source": added.record.location,
-                "folder": added.record.folder,
-                "revision": added.record.revision,
-                "files": len(added.record.files),
-                "prompts": prompts,
-                "left_out": added.left_out,
-            }
-        )
-        return
-    click.echo(message)
-    click.echo(f"  {added.path}")
-    _print_left_out(added.left_out)
-    if prompts:
-        click.echo(f"hint: to check it, run: dittybag library check {added.name}")
-    else:
-        click.echo(f"hint: to see why, run: dittybag library check {added.name} --skipped")
-
-
-def _print_updated(updated: UpdateResult) -> None:
-    if updated.note is not None:
-        click.echo(f"Library '{updated.name}' {updated.note}")
-        return
-    counts = [
-        f"{len(files)} {word}"
-        for word, files in (
-            ("added", updated.added),
-            ("changed", updated.changed),
-            ("removed", updated.removed),
-        )
-        if files
-    ]
-    click.echo(
-        f"Library '{updated.name}' {'is up to date' if not counts else 'updated: ' + ', '.join(counts)}"
+def _print_added(added: AddResult, message: str, prompts: int) -> None:
+    check = f"dittybag library check {added.name}"
+    print_result(
+        {
+            "name": added.name,
+            "path": added.path,
+            "kind": added.record.kind,
+            "source": added.record.location,
+            "folder": added.record.folder,
+            "revision": added.record.revision,
+            "files": len(added.record.files),
+            "prompts": prompts,
+            "left_out": added.left_out,
+        },
+        message,
+        f"  {added.path}",
+        *_file_lines("Skipped:", [f"{item.file}: {item.reason}" for item in added.left_out]),
+        f"hint: to check it, run: {check}" if prompts else f"hint: to see why, run: {check} --skipped",
     )
+
+
+def _updated_lines(updated: UpdateResult) -> list[str]:
+    if updated.note is not None:
+        return [f"Library '{updated.name}' {updated.note}"]
+    changes = {"added": updated.added, "changed": updated.changed, "removed": updated.removed}
+    counts = ", ".join(f"{len(files)} {word}" for word, files in changes.items() if files)
     edited = [file for file in updated.kept if file not in updated.conflicts]
-    _print_files(f"{format_count(len(edited), 'file')} with local edits kept:", edited)
+    lines = [f"Library '{updated.name}' {f'updated: {counts}' if counts else 'is up to date'}"]
+    lines += _file_lines(f"{format_count(len(edited), 'file')} with local edits kept:", edited)
     if updated.kept_in is not None:
-        _print_files(f"Your versions are now in {updated.kept_in}:", updated.put_aside)
+        lines += _file_lines(f"Your versions are now in {updated.kept_in}:", updated.put_aside)
+    return lines
 
 
 def _report_conflicts(updated: UpdateResult) -> ExitStatus:
@@ -263,24 +238,8 @@ def _report_conflicts(updated: UpdateResult) -> ExitStatus:
     return ExitStatus.CONFLICT
 
 
-def _print_removed(removed: RemoveResult) -> None:
-    if removed.link:
-        click.echo(f"Removed library '{removed.name}'; its folder {removed.path} was not touched")
-    elif removed.kept_in is not None:
-        click.echo(f"Removed library '{removed.name}'; its folder was moved to {removed.kept_in}")
-    else:
-        click.echo(f"Removed library '{removed.name}'")
-
-
-def _print_left_out(left_out: Sequence[SkippedFile]) -> None:
-    _print_files("Skipped:", [f"{item.file}: {item.reason}" for item in left_out])
-
-
-def _print_files(title: str, files: Sequence[str]) -> None:
+def _file_lines(title: str, files: Sequence[str]) -> list[str]:
     if not files:
-        return
-    click.echo(title)
-    for file in files[:_MAX_LINES]:
-        click.echo(f"  {one_line(file, 1000)}")
-    if len(files) > _MAX_LINES:
-        click.echo(f"  and {len(files) - _MAX_LINES} more")
+        return []
+    lines = [title, *(f"  {one_line(file, 1000)}" for file in files[:_MAX_LINES])]
+    return lines if len(files) <= _MAX_LINES else [*lines, f"  and {len(files) - _MAX_LINES} more"]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from dittybag.cli.error_output import ExitStatus
-from dittybag.cli.output import clip_line, json_option, print_json, print_table
+from dittybag.cli.error_output import ExitStatus, wants_json
+from dittybag.cli.output import clip_line, hint, json_option, print_json, print_list, print_table
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.config import home, known_libraries
 from dittybag.domain.display import format_count
 from dittybag.domain.errors import LibraryNotFound
-from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport, library_name
+from dittybag.domain.libraries import LibraryPrompt, LibraryReport, library_name
 
 if TYPE_CHECKING:
     from dittybag.assembly.local_libraries import LibraryService
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @click.command("list", StrictCommand)
 @json_option
-def list_libraries(*, as_json: bool) -> None:
+def list_libraries() -> None:
     """List all libraries with their number of prompts.
 
     \b
@@ -35,29 +35,35 @@ def list_libraries(*, as_json: bool) -> None:
     # Also what only a check of the templates finds, so that the numbers are those of `check`.
     reports = _with_libraries(lambda libraries: libraries.check())
     kinds = _install_kinds()
-    if as_json:
-        print_json({"libraries": [_library_data(item, kinds.get(item.name)) for item in reports]})
-        return
-    if not reports:
-        click.echo("No libraries yet", err=True)
-        click.echo(
-            "hint: to add one, run: dittybag library add FOLDER, or dittybag library new NAME", err=True
+    rows = [
+        (
+            item.name or "(none)",
+            str(item.prompts),
+            ", ".join(item.formats) or "-",
+            kinds.get(item.name, "by hand"),
+            str(len(item.problems) or "-"),
         )
-        return
-    rows = []
-    for item in reports:
-        problems = len(item.problems)
-        row = (item.name or "(none)", str(item.prompts), ", ".join(item.formats) or "-")
-        rows.append((*row, kinds.get(item.name, "by hand"), str(problems) if problems else "-"))
-    print_table(("library", "prompts", "formats", "from", "problems"), rows, right=(1, 4), shrinkable=(0, 2))
+        for item in reports
+    ]
+    print_list(
+        {"libraries": [_library_data(item, kinds.get(item.name)) for item in reports]},
+        ("library", "prompts", "formats", "from", "problems"),
+        rows,
+        empty=(
+            "No libraries yet",
+            "to add one, run: dittybag library add FOLDER, or dittybag library new NAME",
+        ),
+        right=(1, 4),
+        shrinkable=(0, 2),
+    )
     if any(item.problems for item in reports):
-        click.echo("hint: for details, run: dittybag library check", err=True)
+        hint("for details, run: dittybag library check")
 
 
 @click.command("show", StrictCommand)
 @click.argument("name")
 @json_option
-def show(name: str, *, as_json: bool) -> None:
+def show(name: str) -> None:
     """Show the library NAME, or the prompt NAME:PROMPT.
 
     \b
@@ -66,14 +72,14 @@ def show(name: str, *, as_json: bool) -> None:
       dittybag library show team:code-review
     """
     if ":" in name:
-        _show_prompt(name, as_json=as_json)
+        _show_prompt(name)
     else:
-        _show_library(name, as_json=as_json)
+        _show_library(name)
 
 
-def _show_prompt(name: str, *, as_json: bool) -> None:
+def _show_prompt(name: str) -> None:
     prompt, file, text = _with_libraries(lambda libraries: libraries.source(name))
-    if as_json:
+    if wants_json():
         print_json({**_prompt_data(prompt), "file": file, "text": text})
         return
     click.secho(prompt.name, bold=True)
@@ -88,7 +94,7 @@ def _show_prompt(name: str, *, as_json: bool) -> None:
     click.echo(text, nl=not text.endswith("\n"))
 
 
-def _show_library(name: str, *, as_json: bool) -> None:
+def _show_library(name: str) -> None:
     async def find(libraries: LibraryService) -> tuple[LibraryReport, Sequence[LibraryPrompt]]:
         wanted = library_name(name)
         chosen = next((item for item in await libraries.reports() if item.name == wanted and wanted), None)
@@ -97,18 +103,17 @@ def _show_library(name: str, *, as_json: bool) -> None:
         return chosen, await libraries.prompts(wanted)
 
     report, prompts = _with_libraries(find)
-    if as_json:
+    if wants_json():
         about = _library_data(report, _install_kinds().get(report.name))
-        about["problems"] = [_problem_data(item) for item in report.problems]
-        about["skipped"] = report.skipped
+        about |= {"problems": report.problems, "skipped": report.skipped}
         print_json({**about, "prompts": [_prompt_data(prompt) for prompt in prompts]})
         return
     click.secho(f"{report.name}  {report.folder}", bold=True)
     rows = [
         (
             prompt.name,
-            " ".join(_argument_label(item.name, item.required) for item in prompt.arguments),
-            _description(prompt),
+            " ".join(item.name if item.required else f"[{item.name}]" for item in prompt.arguments),
+            clip_line(prompt.description or ""),
         )
         for prompt in prompts
     ]
@@ -124,7 +129,7 @@ def _show_library(name: str, *, as_json: bool) -> None:
 @click.argument("name", required=False)
 @click.option("--skipped", is_flag=True, help="Also list files without prompts, with the reason.")
 @json_option
-def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
+def check(name: str | None, *, skipped: bool) -> int:
     """Check libraries for problems.
 
     NAME is a library or a folder; by default, all libraries are checked. The exit status is 1 if there are
@@ -136,36 +141,24 @@ def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
       dittybag library check ./prompts --skipped
     """
     reports = _check_reports(name)
-    errors = sum(item.level == "error" for report in reports for item in report.problems)
-    warnings = sum(len(report.problems) for report in reports) - errors
-    if as_json:
-        rows = [
-            {
-                "name": report.name,
-                "folder": report.folder,
-                "prompts": report.prompts,
-                "problems": [_problem_data(item) for item in report.problems],
-                "skipped": report.skipped,
-            }
-            for report in reports
-        ]
+    problems = [item for report in reports for item in report.problems]
+    errors = sum(item.level == "error" for item in problems)
+    warnings = len(problems) - errors
+    if wants_json():
+        fields = ("name", "folder", "prompts", "problems", "skipped")
+        rows = [{field: getattr(report, field) for field in fields} for report in reports]
         print_json({"libraries": rows, "errors": errors, "warnings": warnings})
     else:
         _print_problems(reports)
-        if skipped:
-            for report in reports:
-                for file, reason in report.skipped.items():
-                    click.echo(f"{os.path.join(report.folder, file)}: {reason}")  # noqa: PTH118
+        others = [(report.folder, *file) for report in reports for file in report.skipped.items()]
+        for folder, file, reason in others if skipped else ():
+            click.echo(f"{os.path.join(folder, file)}: {reason}")  # noqa: PTH118
         prompts = sum(report.prompts for report in reports)
-        others = sum(len(report.skipped) for report in reports)
         totals = f"{format_count(len(reports), 'library', 'libraries')}, {format_count(prompts, 'prompt')}"
         found = f"{format_count(errors, 'error')}, {format_count(warnings, 'warning')}"
-        hidden = (
-            f", {format_count(others, 'other file')} (use --skipped to list them)"
-            if others and not skipped
-            else ""
-        )
-        click.secho(f"{totals}: {found}{hidden}", fg="red" if errors else "yellow" if warnings else "green")
+        if others and not skipped:
+            found += f", {format_count(len(others), 'other file')} (use --skipped to list them)"
+        click.secho(f"{totals}: {found}", fg="red" if errors else "yellow" if warnings else "green")
     return ExitStatus.REFUSED if errors else ExitStatus.OK
 
 
@@ -218,10 +211,6 @@ def _prompt_data(prompt: LibraryPrompt) -> dict[str, Any]:
     }
 
 
-def _problem_data(item: FileProblem) -> dict[str, Any]:
-    return {"file": item.file, "line": item.line, "level": item.level, "message": item.message}
-
-
 def _print_problems(reports: Iterable[LibraryReport]) -> None:
     for item in reports:
         for problem in item.problems:
@@ -229,11 +218,3 @@ def _print_problems(reports: Iterable[LibraryReport]) -> None:
             line = "" if problem.line is None else f":{problem.line}"
             level = click.style(problem.level, fg="red" if problem.level == "error" else "yellow")
             click.echo(f"{place}{line}: {level}: {clip_line(problem.message, 500)}")
-
-
-def _argument_label(name: str, required: bool) -> str:  # noqa: FBT001  # mirrors the field
-    return name if required else f"[{name}]"
-
-
-def _description(prompt: LibraryPrompt) -> str:
-    return clip_line(prompt.description or "")

@@ -5,29 +5,161 @@ Data goes to standard output, everything else to standard error.
 
 from __future__ import annotations
 
-import shutil
 import sys
+import time
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from functools import wraps
+from typing import Any, Final, TypeVar
 
 import click
 import msgspec
 
+from dittybag.cli.error_output import report, use_json, wants_json
+from dittybag.domain.display import format_ago, format_count
 from dittybag.domain.text import one_line
+from dittybag.domain.times import iso
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: Longer texts are cut when they are shown on one line.
 _MAX_LENGTH: Final = 100
 #: Minimum width of a column that can shrink.
 _MIN_WIDTH: Final = 12
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+# Options
+
+
+def json_flag(help: str) -> Callable[[F], F]:
+    """Add --json to a command. It applies to all output, so the command does not receive it."""
+    return click.option(
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        help=help,
+        callback=lambda ctx, param, value: use_json(is_json=value),
+    )
+
+
+json_option: Final = json_flag("Print JSON.")
+
+
+def limit_option(
+    default: int, maximum: int = 1_000_000, help: str = "Maximum number of results."
+) -> Callable[[F], F]:
+    """Add --limit to a command."""
+    return click.option(
+        "--limit",
+        metavar="N",
+        type=click.IntRange(1, maximum),
+        default=default,
+        show_default=True,
+        help=help,
+    )
+
+
+def paged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --limit and --all to a command, which receives a `limit`."""
+
+    @wraps(function)
+    def command(*arguments: Any, limit: int, everything: bool, **others: Any) -> Any:
+        return function(*arguments, limit=sys.maxsize if everything else limit, **others)
+
+    return limit_option(20)(
+        click.option("--all", "everything", is_flag=True, help="Show all results.")(command)
+    )
+
+
+# Results
 
 
 def print_json(data: Any) -> None:
     """Print the result of a command in the JSON envelope."""
     click.echo(msgspec.json.encode({"ok": True, "data": data}))
+
+
+def print_result(data: Any, *lines: str) -> None:
+    """Print the result of a command: lines for people, or `data` as JSON."""
+    if wants_json():
+        print_json(data)
+        return
+    for line in lines:
+        click.echo(line)
+
+
+def print_deleted(deleted: Sequence[dict[str, Any]], lines: Iterable[str]) -> None:
+    """Print what was deleted, and how to restore it."""
+    print_result({"deleted": deleted}, *lines)
+    hint(f"to restore {'it' if len(deleted) == 1 else 'them'}, run: dittybag undo")
+
+
+def hint(text: str) -> None:
+    """Print what to do next, for people."""
+    print_aside(f"hint: {text}")
+
+
+def note(text: str) -> None:
+    """Print what else is worth knowing, for people."""
+    print_aside(f"note: {text}")
+
+
+def print_aside(line: str) -> None:
+    """Print a line for people to standard error."""
+    if not wants_json():
+        click.echo(line, err=True)
+
+
+def print_list(
+    data: Any,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    empty: Sequence[str] = (),
+    **table: Any,
+) -> None:
+    """Print the result of a listing command: a table, or `data` as JSON.
+
+    `empty`: what to say if there are no rows, and hints. See `print_table` for further arguments.
+    """
+    if wants_json():
+        print_json(data)
+    elif rows or not empty:
+        print_table(header, rows, **table)
+    else:
+        click.echo(empty[0], err=True)
+        for line in empty[1:]:
+            hint(line)
+
+
+def print_rest(shown: int, total: int) -> None:
+    """Say how many results were left out by --limit."""
+    if shown < total:
+        print_aside(f"Showing {shown:,} of {total:,}; use --all to see the rest")
+
+
+def print_lines(lines: Sequence[str], max_lines: int, rest: str) -> None:
+    """Print lines. `rest` is the noun for those beyond `max_lines`, as in `more item`."""
+    for line in lines[:max_lines]:
+        click.echo(line)
+    if len(lines) > max_lines:
+        click.echo(f"and {format_count(len(lines) - max_lines, rest)}")
+
+
+def confirm(question: str, *, yes: bool) -> bool:
+    """Ask for confirmation unless `yes`; report an error if there is nobody to ask."""
+    if yes:
+        return True
+    if wants_json() or not sys.stdin.isatty():
+        report(
+            "Confirmation is required", "use --yes to confirm, or --dry-run to preview", code="NOT_CONFIRMED"
+        )
+        return False
+    return click.confirm(question, err=True)
+
+
+# Tables
 
 
 def print_table(
@@ -43,9 +175,11 @@ def print_table(
     Columns in `right` are right-aligned; columns in `shrinkable` are cut if the terminal is too narrow.
     `styles` returns the click style of a row.
     """
-    lines = [header, *rows]
+    lines = [header, *([terminal_safe(cell) for cell in row] for row in rows)]
     widths = [max(display_width(line[column]) for line in lines) for column in range(len(header))]
     if sys.stdout.isatty():
+        import shutil
+
         _fit(widths, shrinkable, shutil.get_terminal_size().columns)
     for number, line in enumerate(lines):
         cells = [
@@ -87,9 +221,12 @@ def pad(text: str, columns: int, *, right: bool = False) -> str:
     return space + text if right else text + space
 
 
+# Untrusted text
+
+
 def clip_line(text: str, max_length: int = _MAX_LENGTH) -> str:
     """Return an untrusted text on one line, without control characters and cut to a maximum length."""
-    line = one_line(text, max_length + 1)
+    line = terminal_safe(one_line(text, max_length + 1))
     return line if len(line) <= max_length else f"{line[:max_length]}..."
 
 
@@ -105,12 +242,35 @@ def terminal_safe(text: str) -> str:
     )
 
 
+def write_text(content: str) -> None:
+    """Print an untrusted text: byte for byte, but without control characters on a terminal."""
+    if sys.stdout.isatty():
+        click.echo(terminal_safe(content), nl=not content.endswith("\n"))
+    else:
+        click.echo(content.encode(), nl=False)
+
+
+def format_time(moment: int) -> str:
+    """Format a time: relative on a terminal, ISO 8601 otherwise."""
+    return format_ago(moment, time.time_ns() // 1000) if sys.stdout.isatty() else iso(moment)
+
+
+def print_diff(lines: Iterable[str]) -> None:
+    """Print the lines of a unified diff of untrusted texts, in colours."""
+    for line in lines:
+        click.secho(terminal_safe(line), fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
+
+
+# Progress
+
+
 @contextmanager
-def progress() -> Iterator[Callable[[str], None] | None]:
-    """Show progress on one line of a terminal and clear it at the end; `None` if there is no terminal."""
+def progress() -> Iterator[Callable[[str], None]]:
+    """Show progress on one line of a terminal and clear it at the end; without a terminal, show nothing."""
     if not sys.stderr.isatty():
-        yield None
+        yield lambda text: None
         return
+    import shutil
 
     def show(text: str) -> None:
         columns = shutil.get_terminal_size().columns - 1
@@ -120,5 +280,4 @@ def progress() -> Iterator[Callable[[str], None] | None]:
     try:
         yield show
     finally:
-        sys.stderr.write("\r\x1b[2K")
-        sys.stderr.flush()
+        show("")

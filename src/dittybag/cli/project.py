@@ -8,8 +8,8 @@ from typing import Any
 import click
 import msgspec
 
-from dittybag.cli.output import json_option, print_json, print_table
-from dittybag.cli.read_input import refuse_with, text
+from dittybag.cli.output import note, print_list, print_result
+from dittybag.cli.read_input import text
 from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.accounts import Member, Role
@@ -24,8 +24,7 @@ def command() -> None:
 
 @command.command("list")
 @in_workspace
-@json_option
-def list_projects(options: WorkspaceOptions, *, as_json: bool) -> None:
+def list_projects(options: WorkspaceOptions) -> None:
     """List all projects and the number of items in each.
 
     \b
@@ -33,22 +32,16 @@ def list_projects(options: WorkspaceOptions, *, as_json: bool) -> None:
       dittybag project list
     """
     sizes = options.run(lambda session: session.workspace.projects.all())
-    if as_json:
-        rows = [
-            {
-                "name": size.project.name,
-                "prompts": size.prompts,
-                "resources": size.resources,
-                "tasks": size.tasks,
-                "created_at": iso(size.project.created_at),
-            }
-            for size in sizes
-        ]
-        print_json({"projects": rows})
-        return
-    print_table(
-        ("project", "prompts", "resources", "tasks"),
-        [(size.project.name, *map(str, (size.prompts, size.resources, size.tasks))) for size in sizes],
+    rows = [(size.project.name, size.prompts, size.resources, size.tasks) for size in sizes]
+    header = ("name", "prompts", "resources", "tasks")
+    data = [
+        {**dict(zip(header, row, strict=True)), "created_at": iso(size.project.created_at)}
+        for row, size in zip(rows, sizes, strict=True)
+    ]
+    print_list(
+        {"projects": data},
+        ("project", *header[1:]),
+        [tuple(map(str, row)) for row in rows],
         right=(1, 2, 3),
         shrinkable=(0,),
     )
@@ -57,8 +50,7 @@ def list_projects(options: WorkspaceOptions, *, as_json: bool) -> None:
 @command.command("create")
 @click.argument("name")
 @in_workspace
-@json_option
-def create(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
+def create(name: str, options: WorkspaceOptions) -> None:
     """Create a project.
 
     \b
@@ -68,15 +60,14 @@ def create(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     project = options.run(
         lambda session: session.workspace.projects.create(name, actor=session.caller.actor), create=True
     )
-    _print_result({"name": project.name}, f"Created project '{project.name}'", as_json=as_json)
+    print_result({"name": project.name}, f"Created project '{project.name}'")
 
 
 @command.command("rename")
 @click.argument("name")
 @click.argument("new_name")
 @in_workspace
-@json_option
-def rename(name: str, new_name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
+def rename(name: str, new_name: str, options: WorkspaceOptions) -> None:
     """Rename a project.
 
     \b
@@ -86,14 +77,13 @@ def rename(name: str, new_name: str, options: WorkspaceOptions, *, as_json: bool
     project = options.run(
         lambda session: session.workspace.projects.rename(name, new_name, actor=session.caller.actor)
     )
-    _print_result({"name": project.name}, f"Renamed project '{name}' to '{project.name}'", as_json=as_json)
+    print_result({"name": project.name}, f"Renamed project '{name}' to '{project.name}'")
 
 
 @command.command("delete")
 @click.argument("name")
 @in_workspace
-@json_option
-def delete(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
+def delete(name: str, options: WorkspaceOptions) -> None:
     """Delete a project with its prompts and resources.
 
     `dittybag undo` restores them.
@@ -103,9 +93,7 @@ def delete(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
       dittybag project delete website
     """
     project = options.run(lambda session: session.workspace.projects.delete(name, actor=session.caller.actor))
-    _print_result(
-        {"name": project.name, "deleted": True}, f"Deleted project '{project.name}'", as_json=as_json
-    )
+    print_result({"name": project.name, "deleted": True}, f"Deleted project '{project.name}'")
 
 
 @command.command("share")
@@ -113,8 +101,7 @@ def delete(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
 @click.argument("user", type=text)
 @click.option("--read", "read_only", is_flag=True, help="Grant read access only.")
 @in_workspace
-@json_option
-def share(name: str, user: str, options: WorkspaceOptions, *, read_only: bool, as_json: bool) -> None:
+def share(name: str, user: str, options: WorkspaceOptions, *, read_only: bool) -> None:
     """Add a user to a project.
 
     A project with members is visible over HTTP to its members only.
@@ -129,11 +116,9 @@ def share(name: str, user: str, options: WorkspaceOptions, *, read_only: bool, a
         lambda session: session.workspace.accounts.share(name, user, role, actor=session.caller.actor)
     )
     access = "read" if read_only else "read and change"
-    _print_result(
-        _membership_data(name, members), f"User '{user}' can {access} project '{name}'", as_json=as_json
-    )
-    if len(members) == 1 and not as_json:
-        click.echo(f"note: project '{name}' is now visible over HTTP to its members only", err=True)
+    print_result(_membership_data(name, members), f"User '{user}' can {access} project '{name}'")
+    if len(members) == 1:
+        note(f"project '{name}' is now visible over HTTP to its members only")
 
 
 @command.command("unshare")
@@ -146,8 +131,7 @@ def share(name: str, user: str, options: WorkspaceOptions, *, read_only: bool, a
     help="Allow removing the last member, which makes the project visible to all users.",
 )
 @in_workspace
-@json_option
-def unshare(name: str, user: str, options: WorkspaceOptions, *, to_all: bool, as_json: bool) -> None:
+def unshare(name: str, user: str, options: WorkspaceOptions, *, to_all: bool) -> None:
     """Remove a user from a project.
 
     \b
@@ -161,21 +145,17 @@ def unshare(name: str, user: str, options: WorkspaceOptions, *, to_all: bool, as
             )
         )
     except LastMember as error:
-        refuse_with(error, "use --open to remove the last member")
-    _print_result(
-        _membership_data(name, members),
-        f"Removed user '{user}' from project '{name}'",
-        as_json=as_json,
-    )
-    if not members and not as_json:
-        click.echo(f"note: project '{name}' is now visible to all users", err=True)
+        error.add_note("use --open to remove the last member")
+        raise
+    print_result(_membership_data(name, members), f"Removed user '{user}' from project '{name}'")
+    if not members:
+        note(f"project '{name}' is now visible to all users")
 
 
 @command.command("members")
 @click.argument("name", type=text)
 @in_workspace
-@json_option
-def members(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
+def members(name: str, options: WorkspaceOptions) -> None:
     """List the members of a project.
 
     \b
@@ -183,20 +163,13 @@ def members(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
       dittybag project members website
     """
     found = options.run(lambda session: session.workspace.accounts.members(name))
-    if as_json:
-        print_json(_membership_data(name, found))
-    elif not found:
-        click.echo(f"Project '{name}' has no members: it is visible to all users", err=True)
-    else:
-        print_table(("user", "access"), [(member.user, member.role) for member in found])
+    print_list(
+        _membership_data(name, found),
+        ("user", "access"),
+        [(member.user, member.role) for member in found],
+        empty=(f"Project '{name}' has no members: it is visible to all users",),
+    )
 
 
 def _membership_data(project: str, members: Sequence[Member]) -> dict[str, Any]:
     return {"project": project, "members": [msgspec.to_builtins(member) for member in members]}
-
-
-def _print_result(data: dict[str, Any], message: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(data)
-    else:
-        click.echo(message)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from dittybag.cli.output import json_option, print_json
-from dittybag.cli.prompt_read_commands import list_prompts, prompt_data, render, show, suggest_prompts
+from dittybag.cli.output import note, print_deleted, print_result
+from dittybag.cli.prompt_read_commands import get_prompt, list_prompts, render, show
 from dittybag.cli.read_input import STREAM, read_text, refuse, text, usage_error
-from dittybag.cli.strict_options import StrictGroup
+from dittybag.cli.strict_options import StrictGroup, option_group
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
+from dittybag.domain.entities import to_data
 from dittybag.domain.errors import NameTaken, PromptNotFound, require
 from dittybag.domain.prompts import CONTENT_BYTES, Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
@@ -27,7 +28,7 @@ from dittybag.services.template_arguments import (
 )
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import WorkspaceSession
+    from dittybag.services.workspace import WorkspaceSession
 
 #: A name, `?` if the argument is optional, and a description.
 _ARGUMENT: Final = re.compile(r"\s*([^\s:?]+)\s*(\?)?\s*(?::\s*(.*?)\s*)?", re.DOTALL)
@@ -62,30 +63,25 @@ def parse_argument(value: str) -> Argument:
     return Argument(name=name, description=description or None, required=not optional)
 
 
-def _prompt_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for the parts of a prompt to a command."""
-    for option in (
-        click.option(
-            "-a",
-            "--argument",
-            "arguments",
-            metavar="NAME[?][: ABOUT]",
-            type=parse_argument,
-            multiple=True,
-            help="Argument of the template, `?` if optional; repeatable.",
-        ),
-        click.option("-t", "--tag", "tags", metavar="TAG", type=text, multiple=True, help="Tag; repeatable."),
-        click.option("--description", metavar="TEXT", type=text, help="Description of the prompt."),
-        click.option("--title", metavar="TEXT", type=text, help="Title."),
-        click.option(
-            "-f", "--file", metavar="FILE", help="Read the content from a file; `-` reads standard input."
-        ),
-        click.argument("content", required=False, type=text),
-    ):
-        function = option(function)
-    return function
-
-
+#: The options for the parts of a prompt.
+_prompt_options: Final = option_group(
+    click.argument("content", required=False, type=text),
+    click.option(
+        "-f", "--file", metavar="FILE", help="Read the content from a file; `-` reads standard input."
+    ),
+    click.option("--title", metavar="TEXT", type=text, help="Title."),
+    click.option("--description", metavar="TEXT", type=text, help="Description of the prompt."),
+    click.option("-t", "--tag", "tags", metavar="TAG", type=text, multiple=True, help="Tag; repeatable."),
+    click.option(
+        "-a",
+        "--argument",
+        "arguments",
+        metavar="NAME[?][: ABOUT]",
+        type=parse_argument,
+        multiple=True,
+        help="Argument of the template, `?` if optional; repeatable.",
+    ),
+)
 _verbatim_option = click.option(
     "--verbatim", is_flag=True, help="Keep {{ variables }} as text instead of making them arguments."
 )
@@ -96,7 +92,6 @@ _verbatim_option = click.option(
 @_prompt_options
 @_verbatim_option
 @in_project
-@json_option
 def add(
     name: str,
     options: WorkspaceOptions,
@@ -106,7 +101,6 @@ def add(
     tags: tuple[str, ...],
     arguments: tuple[Argument, ...],
     verbatim: bool,
-    as_json: bool,
     **texts: str | None,
 ) -> None:
     """Add a prompt.
@@ -133,7 +127,7 @@ def add(
     if given is None and not sys.stdin.isatty():
         given = read_text(STREAM, CONTENT_BYTES)
     saved = _create_in_editor(options, **parts) if given is None else _create(options, given, **parts)
-    _print_saved(saved, "Added", as_json=as_json)
+    _print_saved(saved, "Added")
 
 
 def _check_verbatim(arguments: Sequence[Argument], *, verbatim: bool) -> None:
@@ -156,7 +150,7 @@ def _create(
     """Create a prompt. Without `arguments`, they are the variables in the content."""
     from dittybag.assembly.workspace_session import open_renderer
 
-    async def work(session: WorkspaceSession) -> _SavedPrompt:
+    async def create(session: WorkspaceSession) -> _SavedPrompt:
         with open_renderer() as renderer:
             found = await find_arguments(renderer, content) if arguments is None else ()
             prompt, _ = await session.workspace.prompts.create(
@@ -164,7 +158,7 @@ def _create(
             )
             return _SavedPrompt(prompt, found, await undeclared_variables(renderer, prompt))
 
-    return options.run(work, create=True)
+    return options.run(create, create=True)
 
 
 def _create_in_editor(options: WorkspaceOptions, name: str, **parts: Any) -> _SavedPrompt:
@@ -196,8 +190,7 @@ def _require_unused(options: WorkspaceOptions, name: str) -> None:
 @click.argument("name", type=text)
 @_verbatim_option
 @in_project
-@json_option
-def edit(name: str, options: WorkspaceOptions, *, verbatim: bool, as_json: bool) -> None:
+def edit(name: str, options: WorkspaceOptions, *, verbatim: bool) -> None:
     """Edit the content of a prompt in your editor.
 
     If someone else changes the prompt in the meantime, it is not overwritten, and your text is kept in a
@@ -209,22 +202,19 @@ def edit(name: str, options: WorkspaceOptions, *, verbatim: bool, as_json: bool)
     """
     from dittybag.cli.editor import EditorFile
 
-    with suggest_prompts(options):
-        prompt = options.run(
-            lambda session: session.workspace.prompts.get(session.caller, PromptAddress(any=name))
-        )
+    prompt = get_prompt(options, name)
     draft = EditorFile(prompt.name, prompt.content)
     content = draft.open_editor(CONTENT_BYTES)
     if content == prompt.content:
         draft.discard()
-        _print_result(prompt, f"Prompt '{prompt.name}' is unchanged", as_json=as_json)
+        print_result(to_data(prompt), f"Prompt '{prompt.name}' is unchanged")
         return
     change = PromptChange(content=content, arguments=() if verbatim else UNSET)
     saved = draft.store_with(
         lambda: _update(options, PromptAddress(id=prompt.id), change, version=prompt.version),
         f"to overwrite the prompt, run: dittybag prompt update {prompt.name} --file {draft.file}",
     )
-    _print_saved(saved, "Updated", as_json=as_json)
+    _print_saved(saved, "Updated")
 
 
 def _update(
@@ -233,7 +223,7 @@ def _update(
     """Update a prompt. Arguments that were found in its content follow a new content."""
     from dittybag.assembly.workspace_session import open_renderer
 
-    async def work(session: WorkspaceSession) -> _SavedPrompt:
+    async def update(session: WorkspaceSession) -> _SavedPrompt:
         prompts, given = session.workspace.prompts, change
         found: tuple[Argument, ...] = ()
         with open_renderer() as renderer:
@@ -247,7 +237,7 @@ def _update(
             unknown = await undeclared_variables(renderer, prompt) if is_template_changed else []
             return _SavedPrompt(prompt, found, unknown)
 
-    return options.run(work)
+    return options.run(update)
 
 
 @command.command("update")
@@ -258,7 +248,6 @@ def _update(
 @click.option("--no-arguments", is_flag=True, help="Remove all arguments.")
 @_verbatim_option
 @in_project
-@json_option
 def update(
     name: str,
     options: WorkspaceOptions,
@@ -271,7 +260,6 @@ def update(
     no_tags: bool,
     no_arguments: bool,
     verbatim: bool,
-    as_json: bool,
     **texts: str | None,
 ) -> None:
     """Update a prompt. Fields that are not given stay the same.
@@ -298,9 +286,7 @@ def update(
             "Nothing to update: no CONTENT, --file or other option was given",
             "to use an editor, run: dittybag prompt edit NAME",
         )
-    with suggest_prompts(options):
-        saved = _update(options, PromptAddress(any=name), change)
-    _print_saved(saved, "Updated", as_json=as_json)
+    _print_saved(_update(options, PromptAddress(any=name), change), "Updated")
 
 
 def _replacement(values: Sequence[Any], *, none: bool, option: str) -> Sequence[Any] | None:
@@ -312,8 +298,7 @@ def _replacement(values: Sequence[Any], *, none: bool, option: str) -> Sequence[
 @command.command("delete")
 @click.argument("names", metavar="NAME...", type=text, nargs=-1, required=True)
 @in_project
-@json_option
-def delete(names: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
+def delete(names: tuple[str, ...], options: WorkspaceOptions) -> None:
     """Delete prompts, all of them or none.
 
     `dittybag undo` restores them.
@@ -323,34 +308,19 @@ def delete(names: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) 
       dittybag prompt delete greet
     """
     addresses = [PromptAddress(any=name) for name in names]
-    with suggest_prompts(options):
-        deleted = options.run(lambda session: session.workspace.prompts.delete_all(session.caller, addresses))
-    if as_json:
-        print_json({"deleted": [{"id": prompt.id, "name": prompt.name} for prompt in deleted]})
-        return
-    for prompt in deleted:
-        click.echo(f"Deleted prompt '{prompt.name}'")
-    click.echo(f"hint: to restore {'it' if len(deleted) == 1 else 'them'}, run: dittybag undo", err=True)
+    deleted = options.run(lambda session: session.workspace.prompts.delete_all(session.caller, addresses))
+    print_deleted(
+        [{"id": prompt.id, "name": prompt.name} for prompt in deleted],
+        [f"Deleted prompt '{prompt.name}'" for prompt in deleted],
+    )
 
 
-def _print_saved(saved: _SavedPrompt, verb: str, *, as_json: bool) -> None:
+def _print_saved(saved: _SavedPrompt, verb: str) -> None:
     """Print what was saved, and what happens to the variables of its content."""
-    _print_result(saved.prompt, f"{verb} prompt '{saved.prompt.name}'", as_json=as_json)
-    if as_json:
-        return
+    print_result(to_data(saved.prompt), f"{verb} prompt '{saved.prompt.name}'")
     if saved.found:
         them = "it" if len(saved.found) == 1 else "them"
-        click.echo(f"note: {describe_found(saved.found)}; --verbatim keeps {them} as text", err=True)
+        note(f"{describe_found(saved.found)}; --verbatim keeps {them} as text")
     for name in saved.undeclared:
-        click.echo(
-            f"note: {{{{ {name} }}}} is not a declared argument and renders as empty text; "
-            f"declare it with -a {name}",
-            err=True,
-        )
-
-
-def _print_result(prompt: Prompt, message: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(prompt_data(prompt))
-    else:
-        click.echo(message)
+        unknown = f"{{{{ {name} }}}} is not a declared argument and renders as empty text"
+        note(f"{unknown}; declare it with -a {name}")

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 import msgspec
 
-from dittybag.cli.output import clip_line, json_option, print_json, print_table, terminal_safe
-from dittybag.cli.read_input import read_bytes, refuse_with, suggestion, text, usage_error
+from dittybag.cli.error_output import wants_json
+from dittybag.cli.output import (
+    clip_line,
+    format_time,
+    paged,
+    print_list,
+    print_rest,
+    print_result,
+    terminal_safe,
+    write_text,
+)
+from dittybag.cli.read_input import read_bytes, suggestion, text, usage_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
-from dittybag.domain.display import format_ago
-from dittybag.domain.errors import LibraryPromptNotFound, PromptNotFound, require
+from dittybag.domain.entities import struct_data, to_data
+from dittybag.domain.errors import LibraryPromptNotFound, require
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Argument, Prompt, PromptSummary, problems
 from dittybag.domain.queries import PromptQuery
-from dittybag.domain.times import iso
 from dittybag.services.prompt_service import PromptAddress
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import LibrarySession, WorkspaceSession
+    from dittybag.assembly.workspace_session import LibrarySession
+    from dittybag.services.workspace import WorkspaceSession
 
-#: Default of --limit.
-_DEFAULT_LIMIT: Final = 20
 #: Prompts are read in pages of this size, which stays below the parameter limits of the databases.
 _PAGE: Final = 10_000
 #: At most this many projects are named in a hint.
@@ -36,15 +42,6 @@ _MAX_PROJECTS: Final = 5
 _MAX_COMPARED: Final = 10_000
 #: Maximum size of the file of --args-json.
 _MAX_ARGUMENT_BYTES: Final = 4 * 1024 * 1024
-
-limit_option = click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, 1_000_000),
-    default=_DEFAULT_LIMIT,
-    show_default=True,
-    help="Maximum number of results.",
-)
 
 
 @click.command("list", StrictCommand)
@@ -60,19 +57,9 @@ limit_option = click.option(
 @click.option(
     "--search", "query", metavar="TEXT", type=text, default="", help="Only prompts that contain this text."
 )
-@limit_option
-@click.option("--all", "everything", is_flag=True, help="Show all results.")
+@paged
 @in_project
-@json_option
-def list_prompts(
-    options: WorkspaceOptions,
-    tags: tuple[str, ...],
-    query: str,
-    limit: int,
-    *,
-    everything: bool,
-    as_json: bool,
-) -> None:
+def list_prompts(options: WorkspaceOptions, tags: tuple[str, ...], query: str, limit: int) -> None:
     """List prompts, most recently updated first.
 
     \b
@@ -81,41 +68,39 @@ def list_prompts(
       dittybag prompt list --tag git --search "commit message"
     """
     require(problems(tags=tags))
-    prompts, total = options.run(
-        lambda session: search_prompts(session, query, tags, limit=sys.maxsize if everything else limit)
-    )
-    if total or as_json:
-        print_prompts(prompts, total, as_json=as_json)
-    elif tags or query:
-        click.echo("No matching prompts", err=True)
-    else:
-        click.echo("No prompts yet", err=True)
-        click.echo(
-            "hint: to add a prompt, run: dittybag prompt add NAME (or see dittybag import --help)", err=True
-        )
-        print_other_projects(options, "prompts")
+    prompts, total = options.run(lambda session: search_prompts(session, query, tags, limit=limit))
+    empty: tuple[str, ...] = ("No matching prompts",)
+    if not (total or tags or query):
+        add = "to add a prompt, run: dittybag prompt add NAME (or see dittybag import --help)"
+        empty = ("No prompts yet", add, *projects_hint(options, "prompts"))
+    print_prompts(prompts, total, empty=empty)
 
 
-def print_other_projects(options: WorkspaceOptions, kind: Literal["prompts", "resources"]) -> None:
-    """After an empty list, print the projects that do have entities of this kind."""
+def projects_hint(options: WorkspaceOptions, kind: Literal["prompts", "resources"]) -> list[str]:
+    """For an empty list, name the projects that do have entities of this kind."""
     sizes = options.run(lambda session: session.workspace.projects.all())
     names = [size.project.name for size in sizes if getattr(size, kind)]
-    if names:
-        more = ", ..." if len(names) > _MAX_PROJECTS else ""
-        listed = terminal_safe(", ".join(names[:_MAX_PROJECTS]))
-        click.echo(f"hint: other projects have {kind}: {listed}{more}; use --project NAME", err=True)
+    more = ", ..." if len(names) > _MAX_PROJECTS else ""
+    listed = terminal_safe(", ".join(names[:_MAX_PROJECTS]))
+    return [f"other projects have {kind}: {listed}{more}; use --project NAME"] if names else []
 
 
-def print_prompts(prompts: Sequence[PromptSummary], total: int, *, as_json: bool) -> None:
+def print_prompts(prompts: Sequence[PromptSummary], total: int, *, empty: Sequence[str] = ()) -> None:
     """Print a page of `total` matching prompts."""
-    if as_json:
-        print_json({"prompts": [_summary(prompt) for prompt in prompts], "total": total})
-        return
-    print_table(
-        ("name", "title", "tags", "updated"), [_row(prompt) for prompt in prompts], shrinkable=(0, 1, 2)
+    print_list(
+        {"prompts": [_summary(prompt) for prompt in prompts], "total": total},
+        ("name", "title", "tags", "updated"),
+        [_row(prompt) for prompt in prompts],
+        empty=empty,
+        shrinkable=(0, 1, 2),
     )
-    if len(prompts) < total:
-        click.echo(f"Showing {len(prompts):,} of {total:,}; use --all to see the rest", err=True)
+    print_rest(len(prompts), total)
+
+
+def _summary(prompt: PromptSummary) -> dict[str, Any]:
+    fields = struct_data(prompt)
+    del fields["description"], fields["argument_count"]
+    return fields
 
 
 async def search_prompts(
@@ -139,41 +124,17 @@ async def search_prompts(
 def _row(prompt: PromptSummary) -> tuple[str, ...]:
     return (
         prompt.name,
-        _cell(prompt.title) if prompt.title != prompt.name else "",
+        clip_line(prompt.title) if prompt.title != prompt.name else "",
         ", ".join(prompt.tags),
         format_time(prompt.updated_at),
     )
-
-
-def _cell(words: str) -> str:
-    return terminal_safe(clip_line(words))
-
-
-def format_time(moment: int) -> str:
-    """Format a time: relative on a terminal, ISO 8601 otherwise."""
-    if not sys.stdout.isatty():
-        return iso(moment)
-    return format_ago(moment, time.time_ns() // 1000)
-
-
-def _summary(prompt: PromptSummary) -> dict[str, Any]:
-    return {
-        "id": prompt.id,
-        "name": prompt.name,
-        "title": prompt.title,
-        "tags": prompt.tags,
-        "snippet": prompt.snippet,
-        "created_at": iso(prompt.created_at),
-        "updated_at": iso(prompt.updated_at),
-    }
 
 
 @click.command("show", StrictCommand)
 @click.argument("name", type=text)
 @click.option("--raw", is_flag=True, help="Print only the content, also on a terminal.")
 @in_project
-@json_option
-def show(name: str, options: WorkspaceOptions, *, raw: bool, as_json: bool) -> None:
+def show(name: str, options: WorkspaceOptions, *, raw: bool) -> None:
     """Show a prompt. NAME is its name, id or title.
 
     If the output is a file or a pipe, only the content is printed, byte for byte.
@@ -183,22 +144,24 @@ def show(name: str, options: WorkspaceOptions, *, raw: bool, as_json: bool) -> N
       dittybag prompt show code-review
       dittybag prompt show code-review > review.md
     """
-    with suggest_prompts(options):
-        prompt = options.run(
-            lambda session: session.workspace.prompts.get(session.caller, PromptAddress(any=name))
-        )
-    if as_json:
-        print_json(prompt_data(prompt))
+    prompt = get_prompt(options, name)
+    if wants_json():
+        print_result(to_data(prompt))
     elif raw or not sys.stdout.isatty():
         write_text(prompt.content)
     else:
         _print_prompt(prompt)
 
 
+def get_prompt(options: WorkspaceOptions, name: str) -> Prompt:
+    """Return a prompt by its name, id or title."""
+    return options.run(lambda session: session.workspace.prompts.get(session.caller, PromptAddress(any=name)))
+
+
 def _print_prompt(prompt: Prompt) -> None:
     from dittybag.cli.markdown_highlight import highlight
 
-    title = f"  {_cell(prompt.title)}" if prompt.title != prompt.name else ""
+    title = f"  {clip_line(prompt.title)}" if prompt.title != prompt.name else ""
     click.echo(click.style(prompt.name, bold=True) + title)
     if prompt.description:
         click.echo(terminal_safe(prompt.description))
@@ -214,52 +177,8 @@ def _print_prompt(prompt: Prompt) -> None:
 def _describe_argument(argument: Argument) -> str:
     need = "" if argument.required else " (optional)"
     choices = f" [{clip_line(', '.join(argument.choices))}]" if argument.choices else ""
-    about = f": {_cell(argument.description)}" if argument.description else ""
+    about = f": {clip_line(argument.description)}" if argument.description else ""
     return f"{argument.name}{need}{choices}{about}"
-
-
-def write_text(content: str) -> None:
-    """Print an untrusted text: byte for byte, but without control characters on a terminal."""
-    if sys.stdout.isatty():
-        click.echo(terminal_safe(content), nl=not content.endswith("\n"))
-    else:
-        click.echo(content.encode(), nl=False)
-
-
-def prompt_data(prompt: Prompt) -> dict[str, Any]:
-    """Return all fields of a prompt for JSON output."""
-    arguments = [
-        {
-            "name": argument.name,
-            "description": argument.description,
-            "required": argument.required,
-            "choices": argument.choices,
-        }
-        for argument in prompt.arguments
-    ]
-    return {
-        "id": prompt.id,
-        "name": prompt.name,
-        "title": prompt.title,
-        "description": prompt.description,
-        "content": prompt.content,
-        "tags": prompt.tags,
-        "arguments": arguments,
-        "created_at": iso(prompt.created_at),
-        "updated_at": iso(prompt.updated_at),
-        "version": prompt.version,
-    }
-
-
-@contextmanager
-def suggest_prompts(options: WorkspaceOptions) -> Iterator[None]:
-    """On `PromptNotFound`, report it with similar names and exit."""
-    try:
-        yield
-    except PromptNotFound as error:
-        wanted = error.reference
-        names = options.run(lambda session: session.workspace.prompts.names(session.caller, _MAX_COMPARED))
-        refuse_with(error, suggestion(wanted, names, "run `dittybag prompt list` to see all prompts"))
 
 
 @click.command("render", StrictCommand)
@@ -271,10 +190,7 @@ def suggest_prompts(options: WorkspaceOptions) -> Iterator[None]:
     help="Read arguments from a file with a JSON object; `-` reads standard input.",
 )
 @in_project
-@json_option
-def render(
-    name: str, options: WorkspaceOptions, values: tuple[str, ...], args_json: str | None, *, as_json: bool
-) -> None:
+def render(name: str, options: WorkspaceOptions, values: tuple[str, ...], args_json: str | None) -> None:
     """Render a prompt with the given arguments. NAME may be LIBRARY:PROMPT.
 
     On a terminal, the command asks for missing required arguments.
@@ -286,8 +202,8 @@ def render(
     """
     given = {**(_read_arguments(args_json) if args_json else {}), **_parse_pairs(values)}
     rendered = (_render_library if ":" in name else _render_stored)(options, name, given)
-    if as_json:
-        print_json({"name": name, "text": rendered})
+    if wants_json():
+        print_result({"name": name, "text": rendered})
     else:
         write_text(rendered)
 
@@ -317,10 +233,7 @@ def _read_arguments(source: str) -> dict[str, str]:
 
 
 def _render_stored(options: WorkspaceOptions, name: str, given: dict[str, str]) -> str:
-    with suggest_prompts(options):
-        prompt = options.run(
-            lambda session: session.workspace.prompts.get(session.caller, PromptAddress(any=name))
-        )
+    prompt = get_prompt(options, name)
     values = _ask_for_missing(prompt.name, prompt.arguments, given)
     if not prompt.arguments:
         return prompt.content
@@ -328,16 +241,7 @@ def _render_stored(options: WorkspaceOptions, name: str, given: dict[str, str]) 
 
 
 def _render_library(options: WorkspaceOptions, name: str, given: dict[str, str]) -> str:
-    async def attempt(session: LibrarySession) -> tuple[LibraryPrompt, str | None]:
-        prompt = await session.libraries.find(name)
-        if prompt is None:
-            names = [item.name for item in await session.libraries.page("", _MAX_COMPARED)]
-            _refuse_library_prompt(name, names)
-        if _missing(prompt.arguments, given) or _unknown(prompt.arguments, given):
-            return prompt, None
-        return await session.templates.render_library_prompt(name, given)
-
-    prompt, rendered = options.run_with_libraries(attempt)
+    prompt, rendered = options.run_with_libraries(lambda session: _try_to_render(session, name, given))
     if rendered is None:
         values = _ask_for_missing(prompt.name, prompt.arguments, given)
         _, rendered = options.run_with_libraries(
@@ -346,11 +250,19 @@ def _render_library(options: WorkspaceOptions, name: str, given: dict[str, str])
     return rendered
 
 
-def _refuse_library_prompt(name: str, names: Sequence[str]) -> NoReturn:
-    refuse_with(
-        LibraryPromptNotFound(name),
-        suggestion(name, names, "run `dittybag library list` to see all libraries"),
-    )
+async def _try_to_render(
+    session: LibrarySession, name: str, given: dict[str, str]
+) -> tuple[LibraryPrompt, str | None]:
+    """Render a prompt of a library, unless the arguments do not fit it."""
+    prompt = await session.libraries.find(name)
+    if prompt is None:
+        names = [item.name for item in await session.libraries.page("", _MAX_COMPARED)]
+        error = LibraryPromptNotFound(name)
+        error.add_note(suggestion(name, names, "run `dittybag library list` to see all libraries"))
+        raise error
+    if _missing(prompt.arguments, given) or _unknown(prompt.arguments, given):
+        return prompt, None
+    return await session.templates.render_library_prompt(name, given)
 
 
 def _missing(arguments: Sequence[Argument], given: Mapping[str, str]) -> list[Argument]:
@@ -383,6 +295,6 @@ def _ask_for_missing(prompt: str, arguments: Sequence[Argument], given: Mapping[
 def _ask(argument: Argument) -> str:
     # A bare "error: ..." would look like an error message.
     choices = f" [{clip_line(', '.join(argument.choices))}]" if argument.choices else ""
-    about = f" ({_cell(argument.description)})" if argument.description else ""
+    about = f" ({clip_line(argument.description)})" if argument.description else ""
     answer: str = click.prompt(f"Enter {argument.name}{choices}{about}", value_proc=text, err=True)
     return answer

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.error_output import ExitStatus, report, report_error
-from dittybag.cli.history import project_names
-from dittybag.cli.output import clip_line, json_option, print_json
-from dittybag.cli.param_types import PastTime
+from dittybag.cli.error_output import ExitStatus, report_error, wants_json
+from dittybag.cli.history import find_project_id, project_names
+from dittybag.cli.output import clip_line, confirm, print_aside, print_lines, print_result
+from dittybag.cli.param_types import past_time
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.display import format_count
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import AmbiguousReference, PurgeUnfinished
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import WorkspaceSession
     from dittybag.services.purge_service import PurgeItem, Selection
+    from dittybag.services.workspace import WorkspaceSession
 
 #: At most this many lines of a plan are printed; `--json` has all of them.
 _MAX_LINES: Final = 20
@@ -31,7 +30,7 @@ _RESUME: Final = "run `dittybag purge --resume` to finish it"
 @click.option("-p", "--project", metavar="NAME", help="The project of REF.")
 @click.option(
     "--before",
-    type=PastTime(),
+    type=past_time,
     metavar="WHEN",
     help="Purge only versions that were replaced or deleted before then: 30d, yesterday, 2026-11-15.",
 )
@@ -39,7 +38,6 @@ _RESUME: Final = "run `dittybag purge --resume` to finish it"
 @click.option("--dry-run", is_flag=True, help="Show what would be purged, and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @in_workspace
-@json_option
 def command(
     ref: str | None,
     options: WorkspaceOptions,
@@ -50,7 +48,6 @@ def command(
     resume: bool,
     dry_run: bool,
     yes: bool,
-    as_json: bool,
 ) -> int:
     """Remove an item for good, with all its versions, or all old versions with --before.
 
@@ -70,32 +67,34 @@ def command(
       dittybag purge --before 90d
     """
     if resume:
-        return _resume(options, as_json=as_json)
+        return _resume(options)
     if ref is None and before is None:
         raise click.UsageError("Give REF, --before or --resume.")
     if ref is None and (kind is not None or project is not None):
         raise click.UsageError("--kind and --project require REF.")
-
-    async def plan(session: WorkspaceSession) -> tuple[Selection, list[PurgeItem], dict[int, str]]:
-        selection = await _select(session, ref, kind, project, before)
-        items = await session.workspace.purges.plan(session.caller, selection)
-        return selection, items, await project_names(session)
-
     try:
-        selection, items, projects = options.run(plan)
+        selection, items, projects = options.run(lambda session: _plan(session, ref, kind, project, before))
     except AmbiguousReference as error:
         return report_error(error, "use --kind and --project to choose one")
-    if not as_json:
+    if not wants_json():
         _print_plan(items)
     if dry_run or not items:
-        return _print_result(items, projects, purged=False, as_json=as_json)
-    if not yes and not _confirm(as_json=as_json):
+        return _print_purged(items, projects, purged=False)
+    if not confirm("Remove this for good? It cannot be undone.", yes=yes):
         return ExitStatus.REFUSED
     try:
         items = options.run(lambda session: session.workspace.purges.run(session.caller, selection))
     except PurgeUnfinished as error:
         return report_error(error, _RESUME)
-    return _print_result(items, projects, purged=True, as_json=as_json)
+    return _print_purged(items, projects, purged=True)
+
+
+async def _plan(
+    session: WorkspaceSession, ref: str | None, kind: Kind | None, project: str | None, before: int | None
+) -> tuple[Selection, list[PurgeItem], dict[int, str]]:
+    selection = await _select(session, ref, kind, project, before)
+    items = await session.workspace.purges.plan(session.caller, selection)
+    return selection, items, await project_names(session)
 
 
 async def _select(
@@ -108,52 +107,40 @@ async def _select(
 
     if ref is None:
         return Selection(before=before)
-    project_id = None if project is None else (await session.workspace.projects.find(project)).id
+    project_id = await find_project_id(session, project)
     found = await PurgeReferences(session.workspace.store).find(ref, kind=kind, project=project_id)
     if before is not None and found.seq is not None:
         raise click.UsageError("--before does not apply to the number of a change.")
     return replace(found, before=before)
 
 
-def _resume(options: WorkspaceOptions, *, as_json: bool) -> int:
+def _resume(options: WorkspaceOptions) -> int:
     try:
         finished = options.run(lambda session: session.workspace.purges.finish())
     except PurgeUnfinished as error:
         return report_error(error, _RESUME)
-    if as_json:
-        print_json({"finished": finished})
-    else:
-        click.echo("Finished the interrupted purge" if finished else "No purge was interrupted")
+    print_result(
+        {"finished": finished}, "Finished the interrupted purge" if finished else "No purge was interrupted"
+    )
     return ExitStatus.OK
 
 
 def _print_plan(items: list[PurgeItem]) -> None:
-    for item in items[:_MAX_LINES]:
-        effect = "delete and purge" if item.deletes else "purge"
-        name = click.style(clip_line(item.label, 60), bold=True)
-        click.echo(f"{effect} {item.kind} {name}: {format_count(item.versions, 'version')}")
-    if len(items) > _MAX_LINES:
-        click.echo(f"and {format_count(len(items) - _MAX_LINES, 'more item')}")
+    lines = [
+        f"{'delete and purge' if item.deletes else 'purge'} {item.kind} "
+        f"{click.style(clip_line(item.label, 60), bold=True)}: {format_count(item.versions, 'version')}"
+        for item in items
+    ]
+    print_lines(lines, _MAX_LINES, "more item")
 
 
-def _confirm(*, as_json: bool) -> bool:
-    if as_json or not sys.stdin.isatty():
-        report(
-            "Confirmation is required", "use --yes to confirm, or --dry-run to preview", code="NOT_CONFIRMED"
-        )
-        return False
-    return click.confirm("Remove this for good? It cannot be undone.", err=True)
-
-
-def _print_result(items: list[PurgeItem], projects: dict[int, str], *, purged: bool, as_json: bool) -> int:
+def _print_purged(items: list[PurgeItem], projects: dict[int, str], *, purged: bool) -> int:
     versions = sum(item.versions for item in items)
-    if as_json:
-        entities = [_item_data(item, projects) for item in items]
-        print_json({"purged": purged, "versions": versions, "entities": entities})
-    elif purged:
-        click.echo(f"Purged {format_count(versions, 'version')} of {format_count(len(items), 'item')}")
-    elif not items:
-        click.echo("Nothing to purge", err=True)
+    entities = [_item_data(item, projects) for item in items]
+    done = f"Purged {format_count(versions, 'version')} of {format_count(len(items), 'item')}"
+    print_result({"purged": purged, "versions": versions, "entities": entities}, *([done] if purged else []))
+    if not items:
+        print_aside("Nothing to purge")
     return ExitStatus.OK
 
 

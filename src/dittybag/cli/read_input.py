@@ -10,8 +10,8 @@ from typing import Final, NoReturn
 
 import click
 
-from dittybag.cli.error_output import ExitStatus, report, report_error
-from dittybag.domain.errors import DittybagError
+from dittybag import files
+from dittybag.cli.error_output import ExitStatus, report
 from dittybag.domain.prompts import size_problem
 
 #: The file name for standard input or standard output.
@@ -37,11 +37,6 @@ def refuse(
     raise click.exceptions.Exit(status)
 
 
-def refuse_with(error: DittybagError, *hints: str) -> NoReturn:
-    """Report an error and its hints, and exit with the status of the error."""
-    raise click.exceptions.Exit(report_error(error, *hints))
-
-
 def usage_error(message: str, *hints: str) -> NoReturn:
     """Report incorrect usage, and exit."""
     refuse(message, *hints, status=ExitStatus.USAGE, code="USAGE")
@@ -65,11 +60,19 @@ def decode_text(data: bytes, name: str) -> str:
 
 def read_bytes(source: str, max_bytes: int) -> bytes:
     """Read a file or standard input; exit if it has more than `max_bytes` bytes."""
+    size = 0
     try:
-        if source == STREAM:
-            return _read_limited(sys.stdin.fileno(), source, max_bytes, close=False)
-        file = os.open(source, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        return _read_limited(file, source, max_bytes, close=True)
+        descriptor = sys.stdin.fileno() if source == STREAM else os.open(source, os.O_RDONLY)
+        try:
+            about = os.fstat(descriptor)
+            size = about.st_size if stat.S_ISREG(about.st_mode) else 0
+            return files.read_open(descriptor, size, max_bytes)
+        finally:
+            if source != STREAM:
+                os.close(descriptor)
+    except files.FileTooLarge:
+        problem = size_problem(size, max_bytes) or f"Content must be at most {max_bytes} bytes, but has more"
+        refuse(f"{label(source)}: {problem}")
     except (OSError, ValueError) as error:
         is_missing = isinstance(error, FileNotFoundError)
         refuse(
@@ -77,19 +80,6 @@ def read_bytes(source: str, max_bytes: int) -> bytes:
             status=ExitStatus.NOT_FOUND if is_missing else ExitStatus.REFUSED,
             code="NOT_FOUND" if is_missing else "REFUSED",
         )
-
-
-def _read_limited(file: int, source: str, max_bytes: int, *, close: bool) -> bytes:
-    with open(file, "rb", buffering=0, closefd=close) as stream:
-        about = os.fstat(file)
-        if stat.S_ISREG(about.st_mode) and (problem := size_problem(about.st_size, max_bytes)):
-            refuse(f"{label(source)}: {problem}")
-        pieces = bytearray()
-        while piece := stream.read(min(1 << 16, max_bytes + 1 - len(pieces))):
-            pieces += piece
-    if len(pieces) > max_bytes:
-        refuse(f"{label(source)}: Content must be at most {max_bytes} bytes, but has more")
-    return bytes(pieces)
 
 
 def label(source: str) -> str:

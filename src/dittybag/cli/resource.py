@@ -5,44 +5,36 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from dittybag import files
-from dittybag.cli.error_output import ExitStatus
-from dittybag.cli.output import clip_line, json_option, print_json, print_table, terminal_safe
-from dittybag.cli.prompt_read_commands import (
+from dittybag.cli.error_output import ExitStatus, wants_json
+from dittybag.cli.output import (
+    clip_line,
     format_time,
-    limit_option,
-    print_other_projects,
+    paged,
+    print_deleted,
+    print_json,
+    print_list,
+    print_rest,
+    print_result,
     write_text,
 )
-from dittybag.cli.read_input import (
-    STREAM,
-    label,
-    read_bytes,
-    refuse,
-    refuse_with,
-    suggestion,
-    text,
-    usage_error,
-)
-from dittybag.cli.strict_options import StrictGroup
+from dittybag.cli.prompt_read_commands import projects_hint
+from dittybag.cli.read_input import STREAM, label, read_bytes, refuse, text, usage_error
+from dittybag.cli.strict_options import StrictGroup, option_group
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.display import format_size
-from dittybag.domain.errors import ResourceNotFound
+from dittybag.domain.entities import to_data
 from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.resources import CONTENT_BYTES, Resource
-from dittybag.domain.times import iso
 from dittybag.services.resource_service import ResourceChange
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import WorkspaceSession
+    from dittybag.services.workspace import WorkspaceSession
 
 _INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -52,24 +44,20 @@ def command() -> None:
     """Manage resources, text or binary."""
 
 
-def _resource_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for the parts of a resource to a command."""
-    for option in (
-        click.option("--description", metavar="TEXT", type=text, help="Description of the resource."),
-        click.option("--title", metavar="TEXT", type=text, help="Title."),
-        click.option("--mime-type", metavar="TYPE", type=text, help="MIME type, such as text/markdown."),
-        click.option("--uri", metavar="URI", type=text, help="URI; with {variables}, it is a URI template."),
-        click.option("--name", metavar="NAME", type=text, help="Name of the resource."),
-    ):
-        function = option(function)
-    return function
+#: The options for the parts of a resource.
+_resource_options: Final = option_group(
+    click.option("--name", metavar="NAME", type=text, help="Name of the resource."),
+    click.option("--uri", metavar="URI", type=text, help="URI; with {variables}, it is a URI template."),
+    click.option("--mime-type", metavar="TYPE", type=text, help="MIME type, such as text/markdown."),
+    click.option("--title", metavar="TEXT", type=text, help="Title."),
+    click.option("--description", metavar="TEXT", type=text, help="Description of the resource."),
+)
 
 
 @command.command("add")
 @click.argument("file")
 @_resource_options
 @in_project
-@json_option
 def add(
     file: str,
     options: WorkspaceOptions,
@@ -77,7 +65,6 @@ def add(
     name: str | None,
     uri: str | None,
     mime_type: str | None,
-    as_json: bool,
     **texts: str | None,
 ) -> None:
     """Add a copy of FILE as a resource. `-` reads standard input.
@@ -109,7 +96,7 @@ def add(
         ),
         create=True,
     )
-    _print_result(resource, "Added", as_json=as_json)
+    _print_saved(resource, "Added")
 
 
 def _name_for(file: str) -> str:
@@ -119,11 +106,9 @@ def _name_for(file: str) -> str:
 
 
 @command.command("list")
-@limit_option
-@click.option("--all", "everything", is_flag=True, help="Show all results.")
+@paged
 @in_project
-@json_option
-def list_resources(options: WorkspaceOptions, limit: int, *, everything: bool, as_json: bool) -> None:
+def list_resources(options: WorkspaceOptions, limit: int) -> None:
     """List resources, most recently updated first.
 
     \b
@@ -132,23 +117,20 @@ def list_resources(options: WorkspaceOptions, limit: int, *, everything: bool, a
     """
     resources = options.run(lambda session: session.workspace.resources.all(session.caller))
     resources.sort(key=lambda resource: (-resource.updated_at, -resource.number))
-    page = resources if everything else resources[:limit]
-    if as_json:
-        print_json({"resources": [_resource_data(resource) for resource in page], "total": len(resources)})
-        return
-    if not resources:
-        click.echo("No resources yet", err=True)
-        click.echo("hint: to add a resource, run: dittybag resource add FILE", err=True)
-        print_other_projects(options, "resources")
-        return
-    print_table(
+    page = resources[:limit]
+    print_list(
+        {"resources": [to_data(resource) for resource in page], "total": len(resources)},
         ("name", "type", "size", "uri", "updated"),
         [_row(item) for item in page],
+        empty=(
+            "No resources yet",
+            "to add a resource, run: dittybag resource add FILE",
+            *(() if resources else projects_hint(options, "resources")),
+        ),
         right=(2,),
         shrinkable=(0, 1, 3),
     )
-    if len(page) < len(resources):
-        click.echo(f"Showing {len(page):,} of {len(resources):,}; use --all to see the rest", err=True)
+    print_rest(len(page), len(resources))
 
 
 def _row(resource: Resource) -> tuple[str, ...]:
@@ -156,7 +138,7 @@ def _row(resource: Resource) -> tuple[str, ...]:
         resource.name,
         clip_line(resource.mime_type),
         format_size(resource.size),
-        terminal_safe(clip_line(resource.uri)),
+        clip_line(resource.uri),
         format_time(resource.updated_at),
     )
 
@@ -166,8 +148,7 @@ def _row(resource: Resource) -> tuple[str, ...]:
 @click.option("-o", "--output", metavar="FILE", help="Write to a file; `-` is standard output.")
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 @in_project
-@json_option
-def show(name: str, options: WorkspaceOptions, *, output: str | None, force: bool, as_json: bool) -> None:
+def show(name: str, options: WorkspaceOptions, *, output: str | None, force: bool) -> None:
     """Print a resource, or write it to a file.
 
     If the output is a file or a pipe, the content is written byte for byte.
@@ -177,18 +158,12 @@ def show(name: str, options: WorkspaceOptions, *, output: str | None, force: boo
       dittybag resource show api.md
       dittybag resource show logo.png -o logo.png
     """
-
-    async def read(session: WorkspaceSession) -> tuple[Resource, bytes]:
-        found = await session.workspace.resources.get(session.caller, name)
-        return await session.workspace.resources.read(session.caller, found.uri)
-
-    with _suggest_resources(options):
-        resource, content = options.run(read)
+    resource, content = options.run(lambda session: _read(session, name))
     if output is not None and output != STREAM:
         _write_file(output, content, force=force)
-        _print_result(resource, "Wrote", as_json=as_json, to=f" to {label(output)}")
-    elif as_json:
-        print_json({**_resource_data(resource), **_content_data(resource, content)})
+        _print_saved(resource, "Wrote", to=f" to {label(output)}")
+    elif wants_json():
+        print_json({**to_data(resource), **_content_data(resource, content)})
     elif output == STREAM or not sys.stdout.isatty():
         click.echo(content, nl=False)
     elif resource.is_text:
@@ -200,6 +175,11 @@ def show(name: str, options: WorkspaceOptions, *, output: str | None, force: boo
         )
 
 
+async def _read(session: WorkspaceSession, name: str) -> tuple[Resource, bytes]:
+    found = await session.workspace.resources.get(session.caller, name)
+    return await session.workspace.resources.read(session.caller, found.uri)
+
+
 def _content_data(resource: Resource, content: bytes) -> dict[str, str]:
     from base64 import b64encode
 
@@ -208,6 +188,8 @@ def _content_data(resource: Resource, content: bytes) -> dict[str, str]:
 
 def _write_file(file: str, content: bytes, *, force: bool) -> None:
     """Write a file atomically; replace an existing file only with `force`."""
+    from pathlib import Path
+
     # Write through a symbolic link instead of replacing it.
     target = Path(os.path.realpath(file))
     if target.is_file() and not force:
@@ -235,10 +217,7 @@ def _write_file(file: str, content: bytes, *, force: bool) -> None:
 @click.argument("file", required=False)
 @_resource_options
 @in_project
-@json_option
-def update(
-    reference: str, file: str | None, options: WorkspaceOptions, *, as_json: bool, **parts: str | None
-) -> None:
+def update(reference: str, file: str | None, options: WorkspaceOptions, **parts: str | None) -> None:
     """Update a resource. Fields that are not given stay the same.
 
     FILE replaces the content.
@@ -253,24 +232,20 @@ def update(
         given["content"] = read_bytes(file, CONTENT_BYTES)
     if not given:
         usage_error("Nothing to update: no FILE or option was given")
+    resource = options.run(lambda session: _update(session, reference, ResourceChange(**given)))
+    _print_saved(resource, "Updated")
 
-    async def change(session: WorkspaceSession) -> Resource:
-        found = await session.workspace.resources.get(session.caller, reference)
-        changed, _ = await session.workspace.resources.update(
-            session.caller, found.name, ResourceChange(**given)
-        )
-        return changed
 
-    with _suggest_resources(options):
-        resource = options.run(change)
-    _print_result(resource, "Updated", as_json=as_json)
+async def _update(session: WorkspaceSession, reference: str, change: ResourceChange) -> Resource:
+    found = await session.workspace.resources.get(session.caller, reference)
+    changed, _ = await session.workspace.resources.update(session.caller, found.name, change)
+    return changed
 
 
 @command.command("delete")
 @click.argument("names", metavar="NAME|URI...", type=text, nargs=-1, required=True)
 @in_project
-@json_option
-def delete(names: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
+def delete(names: tuple[str, ...], options: WorkspaceOptions) -> None:
     """Delete resources, all of them or none.
 
     `dittybag undo` restores them.
@@ -279,50 +254,13 @@ def delete(names: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) 
     Example:
       dittybag resource delete api.md
     """
-    with _suggest_resources(options):
-        deleted = options.run(lambda session: session.workspace.resources.delete_all(session.caller, names))
-    if as_json:
-        print_json({"deleted": [{"id": resource.id, "name": resource.name} for resource in deleted]})
-        return
-    for resource in deleted:
-        click.echo(f"Deleted resource '{resource.name}'")
-    click.echo(f"hint: to restore {'it' if len(deleted) == 1 else 'them'}, run: dittybag undo", err=True)
+    deleted = options.run(lambda session: session.workspace.resources.delete_all(session.caller, names))
+    print_deleted(
+        [{"id": resource.id, "name": resource.name} for resource in deleted],
+        [f"Deleted resource '{resource.name}'" for resource in deleted],
+    )
 
 
-@contextmanager
-def _suggest_resources(options: WorkspaceOptions) -> Iterator[None]:
-    """On `ResourceNotFound`, report it with similar names or URIs and exit."""
-    try:
-        yield
-    except ResourceNotFound as error:
-        resources: Sequence[Resource] = options.run(
-            lambda session: session.workspace.resources.all(session.caller)
-        )
-        names = [item.uri if ":" in error.reference else item.name for item in resources]
-        refuse_with(
-            error, suggestion(error.reference, names, "run `dittybag resource list` to see all resources")
-        )
-
-
-def _print_result(resource: Resource, verb: str, *, as_json: bool, to: str = "") -> None:
-    if as_json:
-        print_json(_resource_data(resource))
-    else:
-        size = format_size(resource.size)
-        click.echo(f"{verb} resource '{resource.name}'{to} ({clip_line(resource.mime_type)}, {size})")
-
-
-def _resource_data(resource: Resource) -> dict[str, Any]:
-    return {
-        "id": resource.id,
-        "name": resource.name,
-        "uri": resource.uri,
-        "title": resource.title,
-        "description": resource.description,
-        "mime_type": resource.mime_type,
-        "size": resource.size,
-        "sha256": resource.sha256,
-        "created_at": iso(resource.created_at),
-        "updated_at": iso(resource.updated_at),
-        "version": resource.version,
-    }
+def _print_saved(resource: Resource, verb: str, *, to: str = "") -> None:
+    about = f"{clip_line(resource.mime_type)}, {format_size(resource.size)}"
+    print_result(to_data(resource), f"{verb} resource '{resource.name}'{to} ({about})")

@@ -9,22 +9,21 @@ import click
 from dittybag.cli.change_output import change_data
 from dittybag.cli.error_output import ExitStatus
 from dittybag.cli.history import project_names
-from dittybag.cli.output import clip_line, json_option, print_json
+from dittybag.cli.output import clip_line, print_result
 from dittybag.cli.restore_backup import restore_backup
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import Change
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import WorkspaceSession
+    from dittybag.services.workspace import WorkspaceSession
 
 
 @click.command("restore", StrictCommand)
 @click.argument("what")
 @click.option("--force", is_flag=True, help="Replace an existing database with the backup.")
 @in_workspace
-@json_option
-def command(what: str, options: WorkspaceOptions, *, force: bool, as_json: bool) -> int:
+def command(what: str, options: WorkspaceOptions, *, force: bool) -> int:
     """Restore an item to its state after a change, or a database from a backup.
 
     WHAT is the number of a change, from `dittybag history`, or a backup file. Deleted items are re-created.
@@ -37,21 +36,19 @@ def command(what: str, options: WorkspaceOptions, *, force: bool, as_json: bool)
       dittybag restore dittybag-backup.db
     """
     if not what.isascii() or not what.isdigit():
-        return restore_backup(options, what, force=force, as_json=as_json)
-
-    async def work(session: WorkspaceSession) -> tuple[Change, dict[int, str]]:
-        history = session.workspace.history
-        change = (await history.compare(session.caller, int(what))).first
-        await history.restore(session.caller, change.seq)
-        return change, await project_names(session)
-
-    change, projects = options.run(work)
-    if as_json:
-        print_json({"restored": change_data(change, projects), "deleted": change.after is None})
-        return ExitStatus.OK
-    name = clip_line(change.label)
-    state = (
-        "is deleted again" if change.after is None else f"was restored to its state after change {change.seq}"
+        return restore_backup(options, what, force=force)
+    change, projects = options.run(lambda session: _restore(session, int(what)))
+    is_deleted = change.after is None
+    state = "is deleted again" if is_deleted else f"was restored to its state after change {change.seq}"
+    print_result(
+        {"restored": change_data(change, projects), "deleted": is_deleted},
+        f"{change.kind.capitalize()} '{clip_line(change.label)}' {state}",
     )
-    click.echo(f"{change.kind.capitalize()} '{name}' {state}")
     return ExitStatus.OK
+
+
+async def _restore(session: WorkspaceSession, seq: int) -> tuple[Change, dict[int, str]]:
+    history = session.workspace.history
+    change = (await history.compare(session.caller, seq)).first
+    await history.restore(session.caller, seq)
+    return change, await project_names(session)

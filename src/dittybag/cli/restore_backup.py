@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from dittybag.cli.error_output import ExitStatus, report
-from dittybag.cli.output import clip_line, print_json, progress
+from dittybag.cli.output import clip_line, hint, print_aside, print_result, progress
 from dittybag.cli.workspace_options import WorkspaceOptions
 from dittybag.domain.text import one_line
 
@@ -23,7 +23,7 @@ _SEARCH: Final = "check the name; --workspace and --db select the database"
 _RESTART: Final = "restart any MCP clients and servers that now report errors"
 
 
-def restore_backup(options: WorkspaceOptions, file: str, *, force: bool, as_json: bool) -> int:
+def restore_backup(options: WorkspaceOptions, file: str, *, force: bool) -> int:
     """Restore the database from a backup and return the exit status."""
     from dittybag.assembly.backup_files import FileRefused, restore
 
@@ -31,26 +31,25 @@ def restore_backup(options: WorkspaceOptions, file: str, *, force: bool, as_json
     path = os.path.expanduser(file)  # noqa: PTH111
     try:
         with progress() as show:
-            restored = restore(settings, path, force=force, report=show or (lambda text: None))
+            restored = restore(settings, path, force=force, report=show)
     except FileRefused as error:
         return report_file_error(error, settings.database, restoring=True)
     warnings = [problem.message for problem in restored.problems]
-    if as_json:
-        print_json(
-            {
-                "database": restored.database,
-                "file": os.path.abspath(path),  # noqa: PTH100
-                "change": restored.change,
-                "aside": restored.aside,
-                "warnings": warnings,
-            }
-        )
-        return ExitStatus.OK
-    click.echo(f"Restored {printable_path(restored.database)} from {printable_path(path)}")
+    lines = [f"Restored {printable_path(restored.database)} from {printable_path(path)}"]
     if restored.aside is not None:
-        click.echo(f"Previous database kept as {printable_path(restored.aside)}")
+        lines.append(f"Previous database kept as {printable_path(restored.aside)}")
+    print_result(
+        {
+            "database": restored.database,
+            "file": os.path.abspath(path),  # noqa: PTH100
+            "change": restored.change,
+            "aside": restored.aside,
+            "warnings": warnings,
+        },
+        *lines,
+    )
     print_warnings(warnings, "the backup already had these problems; run `dittybag doctor` for details")
-    click.echo(f"hint: {_RESTART}", err=True)
+    hint(_RESTART)
     return ExitStatus.OK
 
 
@@ -59,12 +58,12 @@ def printable_path(path: str) -> str:
     return one_line(click.format_filename(path), _MAX_PATH)
 
 
-def print_warnings(messages: list[str], hint: str) -> None:
+def print_warnings(messages: list[str], advice: str) -> None:
     """Print warnings and one hint to standard error."""
     for message in messages:
-        click.echo(f"warning: {clip_line(message, _MAX_MESSAGE)}", err=True)
+        print_aside(f"warning: {clip_line(message, _MAX_MESSAGE)}")
     if messages:
-        click.echo(f"hint: {hint}", err=True)
+        hint(advice)
 
 
 def report_file_error(error: FileRefused, database: str, *, restoring: bool = False) -> ExitStatus:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.output import clip_line, json_option, print_json, terminal_safe
+from dittybag.cli.error_output import wants_json
+from dittybag.cli.output import clip_line, hint, limit_option, print_json, terminal_safe
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.display import format_count
+from dittybag.domain.entities import ENTITY_TYPES, Kind, struct_data
 from dittybag.domain.text import fold
 
 if TYPE_CHECKING:
@@ -24,19 +27,9 @@ _KINDS: Final = ("prompt", "library", "resource", "task")
 @click.option(
     "--kind", "kinds", type=click.Choice(_KINDS), multiple=True, help="Only results of this kind; repeatable."
 )
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, 1000),
-    default=10,
-    show_default=True,
-    help="Maximum number of results of each kind.",
-)
+@limit_option(10, 1000, "Maximum number of results of each kind.")
 @in_project
-@json_option
-def command(
-    query: str, options: WorkspaceOptions, *, kinds: tuple[str, ...], limit: int, as_json: bool
-) -> None:
+def command(query: str, options: WorkspaceOptions, *, kinds: tuple[str, ...], limit: int) -> None:
     """Search prompts, libraries, resources and tasks, ignoring case.
 
     \b
@@ -44,38 +37,8 @@ def command(
       dittybag search "error handling"
       dittybag search deploy --kind task --kind resource
     """
-    wanted = kinds or _KINDS
-
-    async def work(library_session: LibrarySession) -> tuple[list[dict[str, Any]], dict[str, int]]:
-        stored = [kind for kind in ("prompt", "resource", "task") if kind in wanted]
-        session = library_session.session
-        hits, totals = await session.workspace.search.all_kinds(session.caller, query, stored, limit)
-        rows = [
-            {
-                "kind": hit.kind,
-                "id": hit.id,
-                "reference": hit.reference,
-                "title": hit.title,
-                "snippet": hit.snippet,
-            }
-            for hit in hits
-        ]
-        if "library" in wanted:
-            totals["library"], found = await library_session.libraries.search(query, limit)
-            rows += [
-                {
-                    "kind": "library",
-                    "id": prompt.name,
-                    "reference": prompt.name,
-                    "title": prompt.title or prompt.name,
-                    "snippet": text,
-                }
-                for prompt, text in found
-            ]
-        return rows, totals
-
-    rows, totals = options.run_with_libraries(work)
-    if as_json:
+    rows, totals = options.run_with_libraries(lambda session: _search(session, query, kinds or _KINDS, limit))
+    if wants_json():
         print_json({"hits": rows, "totals": totals})
         return
     for row in rows:
@@ -86,21 +49,37 @@ def command(
             click.echo(f"  {_highlight_match(snippet, query)}")
     shown = Counter(row["kind"] for row in rows)
     counted = ", ".join(
-        ("" if shown[kind] == total else f"{shown[kind]:,} of ") + format_count(total, *_LABELS[kind])
+        ("" if shown[kind] == total else f"{shown[kind]:,} of ")
+        + format_count(total, "library prompt" if kind == "library" else kind)
         for kind, total in totals.items()
         if total or kind in kinds
     )
     click.echo(counted or "No results", err=True)
     if shown.total() < sum(totals.values()):
-        click.echo("hint: to see more, raise --limit", err=True)
+        hint("to see more, raise --limit")
 
 
-_LABELS: Final[dict[str, tuple[str, ...]]] = {
-    "prompt": ("prompt",),
-    "library": ("library prompt",),
-    "resource": ("resource",),
-    "task": ("task",),
-}
+async def _search(
+    session: LibrarySession, query: str, kinds: Sequence[str], limit: int
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Return the results as JSON data, and their number by kind."""
+    stored: list[Kind] = [kind for kind in ENTITY_TYPES if kind in kinds]
+    workspace, caller = session.session.workspace, session.session.caller
+    hits, totals = await workspace.search.all_kinds(caller, query, stored, limit)
+    rows = [struct_data(hit) for hit in hits]
+    if "library" in kinds:
+        totals["library"], found = await session.libraries.search(query, limit)
+        rows += [
+            {
+                "kind": "library",
+                "id": prompt.name,
+                "reference": prompt.name,
+                "title": prompt.title or prompt.name,
+                "snippet": snippet,
+            }
+            for prompt, snippet in found
+        ]
+    return rows, totals
 
 
 def _highlight_match(text: str, query: str) -> str:

@@ -118,7 +118,7 @@ def run(arguments: Sequence[str]) -> int:
             return ExitStatus.OK
         if sys.stdin is not None and sys.stdin.isatty():
             sys.stderr.write(_TERMINAL_NOTICE)
-        from dittybag.assembly import serve_stdio
+        from dittybag.assembly.server_setup import serve_stdio
 
         serve_stdio(settings)
     except SettingsError as error:

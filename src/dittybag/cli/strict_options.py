@@ -1,8 +1,10 @@
-"""Commands that refuse an option that is given twice, instead of ignoring the first value."""
+"""Commands that refuse an option that is given twice, and groups of options."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -27,3 +29,16 @@ class StrictGroup(click.Group):
     """A group of such commands."""
 
     command_class = StrictCommand
+
+
+def option_group(
+    *options: Callable[[Callable[..., Any]], Callable[..., Any]],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds several options to a command, in this order."""
+
+    def add_options(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add_options

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import click
 
-from dittybag.cli import local_time
-from dittybag.cli.output import clip_line, json_option, print_json, print_table, terminal_safe
+from dittybag.cli.error_output import wants_json
+from dittybag.cli.output import (
+    clip_line,
+    hint,
+    limit_option,
+    print_deleted,
+    print_list,
+    print_result,
+    terminal_safe,
+)
 from dittybag.cli.read_input import STREAM, read_text, text, usage_error
-from dittybag.cli.strict_options import StrictGroup
-from dittybag.cli.task_bars import print_charts
+from dittybag.cli.strict_options import StrictGroup, option_group
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.domain import due_dates
+from dittybag.domain.entities import to_data
 from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import NO_PROJECT, NOTES_LENGTH, Task
 from dittybag.domain.times import iso
 from dittybag.services.task_service import TaskMark
-
-#: Default of --limit.
-_DEFAULT_LIMIT: Final = 50
 
 
 @click.group("task", StrictGroup)
@@ -29,45 +35,43 @@ def command() -> None:
     """Manage tasks."""
 
 
+def _now() -> datetime:
+    """Return the current local time."""
+    return datetime.now().astimezone()
+
+
 def parse_due_date(value: str) -> str:
     """Parameter type of due dates, such as "tomorrow" or "2026-12-24"."""
     try:
-        return local_time.parse_optional_due_date(text(value), local_time.now().date())
-    except local_time.NotADate as error:
+        return due_dates.parse_optional_due_date(text(value), _now().date())
+    except due_dates.NotADate as error:
         raise click.BadParameter(
-            f"'{clip_line(value)}' is not a date. Examples: {local_time.EXAMPLES}."
+            f"'{clip_line(value)}' is not a date. Examples: {due_dates.EXAMPLES}."
         ) from error
 
 
-def _field_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for the fields of a task to a command."""
-    for option in (
-        click.option(
-            "-d",
-            "--due",
-            "due_date",
-            metavar="WHEN",
-            type=parse_due_date,
-            help="Due date, such as tomorrow, fri, 2w or 2026-12-24.",
-        ),
-        click.option("-n", "--notes", metavar="TEXT", type=text, help="Notes; `-` reads standard input."),
-        click.option(
-            "--estimate",
-            "time_estimate",
-            metavar="TEXT",
-            type=text,
-            help="Time estimate, such as 30min or 2hr.",
-        ),
-        click.option(
-            "-e", "--energy", metavar="LEVEL", type=text, help="Energy required: light, medium or deep."
-        ),
-        click.option("-p", "--project", metavar="NAME", type=text, help="Project of the task; any text."),
-        click.option(
-            "-P", "--priority", metavar="N", type=int, help="Priority from 1 (someday) to 5 (critical)."
-        ),
-    ):
-        function = option(function)
-    return function
+#: The options for the fields of a task.
+_field_options: Final = option_group(
+    click.option(
+        "-P", "--priority", metavar="N", type=int, help="Priority from 1 (someday) to 5 (critical)."
+    ),
+    click.option("-p", "--project", metavar="NAME", type=text, help="Project of the task; any text."),
+    click.option(
+        "-e", "--energy", metavar="LEVEL", type=text, help="Energy required: light, medium or deep."
+    ),
+    click.option(
+        "--estimate", "time_estimate", metavar="TEXT", type=text, help="Time estimate, such as 30min or 2hr."
+    ),
+    click.option("-n", "--notes", metavar="TEXT", type=text, help="Notes; `-` reads standard input."),
+    click.option(
+        "-d",
+        "--due",
+        "due_date",
+        metavar="WHEN",
+        type=parse_due_date,
+        help="Due date, such as tomorrow, fri, 2w or 2026-12-24.",
+    ),
+)
 
 
 def _given_fields(fields: dict[str, Any]) -> dict[str, Any]:
@@ -82,8 +86,7 @@ def _given_fields(fields: dict[str, Any]) -> dict[str, Any]:
 @click.argument("title", type=text, nargs=-1, required=True)
 @_field_options
 @in_workspace
-@json_option
-def add(title: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool, **fields: Any) -> None:
+def add(title: tuple[str, ...], options: WorkspaceOptions, **fields: Any) -> None:
     """Add a task.
 
     \b
@@ -96,7 +99,7 @@ def add(title: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool, **f
         lambda session: session.workspace.tasks.create(session.caller, title=" ".join(title), **given),
         create=True,
     )
-    _print_result(task, "Added", as_json=as_json)
+    _print_saved(task, "Added")
 
 
 @command.command("list")
@@ -107,16 +110,8 @@ def add(title: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool, **f
 @click.option("--all", "everything", is_flag=True, help="Include completed tasks.")
 @click.option("--overdue", is_flag=True, help="Only overdue tasks.")
 @click.option("--due", metavar="WHEN", type=parse_due_date, help="Only tasks due by then, such as fri or 2w.")
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, 1_000_000),
-    default=_DEFAULT_LIMIT,
-    show_default=True,
-    help="Maximum number of results.",
-)
+@limit_option(50)
 @in_workspace
-@json_option
 def list_tasks(
     options: WorkspaceOptions,
     *,
@@ -128,7 +123,6 @@ def list_tasks(
     done: bool,
     everything: bool,
     overdue: bool,
-    as_json: bool,
 ) -> None:
     """List open tasks, highest priority first.
 
@@ -143,9 +137,9 @@ def list_tasks(
         usage_error("--due requires a date and cannot be used with --overdue")
     if no_project and project is not None:
         usage_error("--project and --no-project cannot be used together")
-    now = local_time.now()
+    now = _now()
     # In other time zones it is already tomorrow.
-    latest = (now.date() + timedelta(1)).isoformat() if overdue else due and local_time.local_due_day(due)
+    latest = (now.date() + timedelta(1)).isoformat() if overdue else due and due_dates.local_due_day(due)
     found = options.run(
         lambda session: session.workspace.tasks.page(
             session.caller,
@@ -161,35 +155,31 @@ def list_tasks(
     )
     if overdue:
         found = [task for task in found if _is_overdue(task, now)]
-    _print_tasks(found[:limit], now, more=len(found) > limit, as_json=as_json)
+    _print_tasks(found[:limit], now, more=len(found) > limit)
 
 
-def _print_tasks(tasks: Sequence[Task], now: datetime, *, more: bool, as_json: bool) -> None:
-    if as_json:
-        print_json({"tasks": [_task_data(task, now) for task in tasks], "more": more})
-        return
-    if not tasks:
-        click.echo("No tasks found", err=True)
-        return
+def _print_tasks(tasks: Sequence[Task], now: datetime, *, more: bool) -> None:
     with_done = any(task.completed for task in tasks)
-    print_table(
+    print_list(
+        {"tasks": [_task_data(task, now) for task in tasks], "more": more},
         ("id", "priority", "title", "project", "estimate", "due", *(("done",) if with_done else ())),
         [_row(task, now, with_done=with_done) for task in tasks],
+        empty=("No tasks found",),
         right=(0, 1),
         shrinkable=(2, 3),
         styles=lambda number: _style(tasks[number], now),
     )
     if more:
-        click.echo("hint: there are more tasks; raise --limit to see them", err=True)
+        hint("there are more tasks; raise --limit to see them")
 
 
 def _row(task: Task, now: datetime, *, with_done: bool) -> tuple[str, ...]:
     row = (
         str(task.id),
         str(task.priority),
-        terminal_safe(clip_line(task.title)),
-        terminal_safe(clip_line(task.project or "")),
-        terminal_safe(clip_line(task.time_estimate)),
+        clip_line(task.title),
+        clip_line(task.project or ""),
+        clip_line(task.time_estimate),
         _due(task, now),
     )
     return (*row, "yes" if task.completed else "") if with_done else row
@@ -198,12 +188,12 @@ def _row(task: Task, now: datetime, *, with_done: bool) -> tuple[str, ...]:
 def _due(task: Task, now: datetime) -> str:
     if task.due_date is None:
         return ""
-    due = local_time.format_due(task.due_date, now) if sys.stdout.isatty() else task.due_date
+    due = due_dates.format_due(task.due_date, now) if sys.stdout.isatty() else task.due_date
     return f"{due} (overdue)" if _is_overdue(task, now) else due
 
 
 def _is_overdue(task: Task, now: datetime) -> bool:
-    return not task.completed and task.due_date is not None and local_time.is_overdue(task.due_date, now)
+    return not task.completed and task.due_date is not None and due_dates.is_overdue(task.due_date, now)
 
 
 def _style(task: Task, now: datetime) -> dict[str, Any]:
@@ -211,15 +201,14 @@ def _style(task: Task, now: datetime) -> dict[str, Any]:
         return {"dim": True}
     if _is_overdue(task, now):
         return {"fg": "red"}
-    is_today = task.due_date is not None and local_time.local_due_day(task.due_date) == now.date().isoformat()
+    is_today = task.due_date is not None and due_dates.local_due_day(task.due_date) == now.date().isoformat()
     return {"fg": "yellow"} if is_today else {}
 
 
 @command.command("show")
 @click.argument("id", type=int)
 @in_workspace
-@json_option
-def show(id: int, options: WorkspaceOptions, *, as_json: bool) -> None:
+def show(id: int, options: WorkspaceOptions) -> None:
     """Show a task.
 
     \b
@@ -227,16 +216,16 @@ def show(id: int, options: WorkspaceOptions, *, as_json: bool) -> None:
       dittybag task show 3
     """
     task = options.run(lambda session: session.workspace.tasks.get(session.caller, id))
-    now = local_time.now()
-    if as_json:
-        print_json(_task_data(task, now))
+    now = _now()
+    if wants_json():
+        print_result(_task_data(task, now))
         return
-    click.secho(f"{task.id}  {terminal_safe(clip_line(task.title, 500))}", bold=True, **_style(task, now))
+    click.secho(f"{task.id}  {clip_line(task.title, 500)}", bold=True, **_style(task, now))
     about = {
-        "project": terminal_safe(clip_line(task.project or "")),
+        "project": clip_line(task.project or ""),
         "priority": str(task.priority),
         "energy": task.energy,
-        "estimate": terminal_safe(clip_line(task.time_estimate)),
+        "estimate": clip_line(task.time_estimate),
         "due": _due(task, now),
         "completed": "" if task.completed_at is None else iso(task.completed_at),
         "created": iso(task.created_at),
@@ -253,8 +242,7 @@ def show(id: int, options: WorkspaceOptions, *, as_json: bool) -> None:
 @command.command("done")
 @click.argument("ids", metavar="ID...", type=int, nargs=-1, required=True)
 @in_workspace
-@json_option
-def done(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
+def done(ids: tuple[int, ...], options: WorkspaceOptions) -> None:
     """Mark tasks as completed, all of them or none.
 
     \b
@@ -262,14 +250,13 @@ def done(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) -> N
       dittybag task done 3 4
     """
     marks = options.run(lambda session: session.workspace.tasks.complete_all(session.caller, ids))
-    _print_marks(marks, "Completed", "Already completed:", as_json=as_json)
+    _print_marks(marks, "Completed", "Already completed:")
 
 
 @command.command("reopen")
 @click.argument("ids", metavar="ID...", type=int, nargs=-1, required=True)
 @in_workspace
-@json_option
-def reopen(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
+def reopen(ids: tuple[int, ...], options: WorkspaceOptions) -> None:
     """Reopen completed tasks, all of them or none.
 
     \b
@@ -277,7 +264,7 @@ def reopen(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) ->
       dittybag task reopen 3
     """
     marks = options.run(lambda session: session.workspace.tasks.reopen_all(session.caller, ids))
-    _print_marks(marks, "Reopened", "Already open:", as_json=as_json)
+    _print_marks(marks, "Reopened", "Already open:")
 
 
 @command.command("update")
@@ -285,8 +272,7 @@ def reopen(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) ->
 @click.option("--title", metavar="TEXT", type=text, help="New title.")
 @_field_options
 @in_workspace
-@json_option
-def update(id: int, options: WorkspaceOptions, *, as_json: bool, **fields: Any) -> None:
+def update(id: int, options: WorkspaceOptions, **fields: Any) -> None:
     """Update a task. Fields that are not given stay the same.
 
     An empty value clears the project, the notes or the due date.
@@ -300,14 +286,13 @@ def update(id: int, options: WorkspaceOptions, *, as_json: bool, **fields: Any) 
     if not given:
         usage_error("Nothing to update: no option was given")
     task = options.run(lambda session: session.workspace.tasks.update(session.caller, id, **given))
-    _print_result(task, "Updated", as_json=as_json)
+    _print_saved(task, "Updated")
 
 
 @command.command("delete")
 @click.argument("ids", metavar="ID...", type=int, nargs=-1, required=True)
 @in_workspace
-@json_option
-def delete(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
+def delete(ids: tuple[int, ...], options: WorkspaceOptions) -> None:
     """Delete tasks, all of them or none.
 
     `dittybag undo` restores them.
@@ -317,64 +302,44 @@ def delete(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) ->
       dittybag task delete 3
     """
     deleted = options.run(lambda session: session.workspace.tasks.delete_all(session.caller, ids))
-    if as_json:
-        print_json({"deleted": [{"id": task.id, "title": task.title} for task in deleted]})
-        return
-    for task in deleted:
-        click.echo(f"Deleted task {task.id} '{terminal_safe(clip_line(task.title))}'")
-    click.echo(f"hint: to restore {'it' if len(deleted) == 1 else 'them'}, run: dittybag undo", err=True)
+    print_deleted(
+        [{"id": task.id, "title": task.title} for task in deleted],
+        [f"Deleted task {task.id} '{clip_line(task.title)}'" for task in deleted],
+    )
 
 
 @command.command("stats")
 @in_workspace
-@json_option
-def stats(options: WorkspaceOptions, *, as_json: bool) -> None:
+def stats(options: WorkspaceOptions) -> None:
     """Show completion charts by project and by priority.
 
     \b
     Example:
       dittybag task stats
     """
+    from dittybag.cli.task_bars import print_charts
+
     groups = options.run(lambda session: session.workspace.tasks.groups(session.caller))
-    print_charts(groups, as_json=as_json)
+    print_charts(groups)
 
 
-def _print_marks(marks: Sequence[TaskMark], verb: str, otherwise: str, *, as_json: bool) -> None:
-    now = local_time.now()
-    if as_json:
-        print_json({"tasks": [_task_data(mark.task, now) for mark in marks]})
-        return
-    for mark in marks:
-        click.echo(f"{verb if mark.changed else otherwise} {_describe(mark.task, now)}")
+def _print_marks(marks: Sequence[TaskMark], verb: str, otherwise: str) -> None:
+    now = _now()
+    print_result(
+        {"tasks": [_task_data(mark.task, now) for mark in marks]},
+        *(f"{verb if mark.changed else otherwise} {_describe(mark.task, now)}" for mark in marks),
+    )
 
 
-def _print_result(task: Task, verb: str, *, as_json: bool) -> None:
-    now = local_time.now()
-    if as_json:
-        print_json(_task_data(task, now))
-    else:
-        click.echo(f"{verb} {_describe(task, now)}")
+def _print_saved(task: Task, verb: str) -> None:
+    now = _now()
+    print_result(_task_data(task, now), f"{verb} {_describe(task, now)}")
 
 
 def _describe(task: Task, now: datetime) -> str:
     due = f", due {_due(task, now)}" if task.due_date and not task.completed else ""
-    return f"task {task.id} '{terminal_safe(clip_line(task.title))}'{due}"
+    return f"task {task.id} '{clip_line(task.title)}'{due}"
 
 
 def _task_data(task: Task, now: datetime) -> dict[str, Any]:
-    return {
-        "id": task.id,
-        "title": task.title,
-        "project": task.project,
-        "priority": task.priority,
-        "energy": task.energy,
-        "time_estimate": task.time_estimate,
-        "notes": task.notes,
-        "due_date": task.due_date,
-        "overdue": _is_overdue(task, now),
-        "completed": task.completed,
-        "completed_at": None if task.completed_at is None else iso(task.completed_at),
-        "created_at": iso(task.created_at),
-        "updated_at": iso(task.updated_at),
-        "version": task.version,
-    }
+    return {**to_data(task), "completed": task.completed, "overdue": _is_overdue(task, now)}

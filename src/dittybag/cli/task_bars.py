@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import click
 
-from dittybag.cli.output import clip_line, display_width, pad, print_json, terminal_safe
+from dittybag.cli.error_output import wants_json
+from dittybag.cli.output import clip_line, display_width, hint, pad, print_json, terminal_safe
 from dittybag.domain.tasks import NO_PROJECT, TaskCount, TaskGroup, count_tasks
 
 #: At most this many projects are drawn; `--json` has all of them.
@@ -18,11 +19,11 @@ _LENGTH: Final = 30
 _LABEL: Final = 24
 
 
-def print_charts(groups: Sequence[TaskGroup], *, as_json: bool) -> None:
+def print_charts(groups: Sequence[TaskGroup]) -> None:
     """Print the number of tasks and of completed tasks by project and by priority."""
     counts = count_tasks(groups)
     total, completed = counts.total, counts.completed
-    if as_json:
+    if wants_json():
         data: dict[str, Any] = {
             "by_project": [_to_data("project", count) for count in counts.by_project],
             "by_priority": [_to_data("priority", count) for count in counts.by_priority],
@@ -34,7 +35,7 @@ def print_charts(groups: Sequence[TaskGroup], *, as_json: bool) -> None:
         return
     if not total:
         click.echo("No tasks yet", err=True)
-        click.echo("hint: to add a task, run: dittybag task add TITLE", err=True)
+        hint("to add a task, run: dittybag task add TITLE")
         return
     _draw("project", counts.by_project)
     click.echo()

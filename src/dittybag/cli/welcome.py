@@ -11,9 +11,9 @@ from dittybag.cli.workspace_options import WorkspaceOptions
 from dittybag.domain.display import format_count
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import WorkspaceSession
     from dittybag.domain.projects import ProjectSize
     from dittybag.services.task_service import TaskStats
+    from dittybag.services.workspace import WorkspaceSession
 
 _FIRST_STEPS: Final[tuple[tuple[str, str], ...]] = (
     ("dittybag demo", "take a one-minute tour; your data is not touched"),

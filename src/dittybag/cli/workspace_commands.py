@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from dittybag.cli.output import json_option, print_json, print_table
-from dittybag.cli.prompt_read_commands import format_time
+from dittybag.cli.output import format_time, json_option, print_list
 from dittybag.cli.strict_options import StrictGroup
 from dittybag.config import settings_from_process, workspace_file, workspace_names
 from dittybag.domain.display import format_size
@@ -22,7 +21,7 @@ def command() -> None:
 
 @command.command("list")
 @json_option
-def list_workspaces(*, as_json: bool) -> None:
+def list_workspaces() -> None:
     """List the workspaces in the data folder. Other commands open one with --workspace NAME.
 
     \b
@@ -31,17 +30,14 @@ def list_workspaces(*, as_json: bool) -> None:
     """
     home = settings_from_process().home
     found = [item for name in workspace_names(home) if (item := _describe(home, name)) is not None]
-    if as_json:
-        rows = [{**item, "modified_at": iso(item["modified_at"])} for item in found]
-        print_json({"workspaces": rows})
-        return
-    if not found:
-        click.echo("No workspaces yet", err=True)
-        click.echo("hint: a command that adds something, such as dittybag prompt add, creates one", err=True)
-        return
-    print_table(
+    print_list(
+        {"workspaces": [{**item, "modified_at": iso(item["modified_at"])} for item in found]},
         ("workspace", "size", "modified"),
         [(item["name"], format_size(item["bytes"]), format_time(item["modified_at"])) for item in found],
+        empty=(
+            "No workspaces yet",
+            "a command that adds something, such as dittybag prompt add, creates one",
+        ),
         right=(1,),
         shrinkable=(0,),
     )

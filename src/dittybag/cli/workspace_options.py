@@ -13,7 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag.cli.completion import complete_projects, complete_workspaces
-from dittybag.cli.read_input import close_matches, refuse_with, text
+from dittybag.cli.output import json_option
+from dittybag.cli.read_input import close_matches, suggestion, text
+from dittybag.cli.strict_options import option_group
 from dittybag.config import (
     Settings,
     SettingsError,
@@ -21,15 +23,18 @@ from dittybag.config import (
     settings_from_process,
     workspace_names,
 )
-from dittybag.domain.errors import WorkspaceNotFound
+from dittybag.domain.errors import PromptNotFound, ResourceNotFound, WorkspaceNotFound
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import LibrarySession, WorkspaceSession
+    from dittybag.assembly.workspace_session import LibrarySession
+    from dittybag.services.workspace import WorkspaceSession
 
 T = TypeVar("T")
 
 #: At most this many names of databases are shown in a hint.
 _MAX_NAMES: Final = 10
+#: At most this many names are searched for suggestions.
+_MAX_COMPARED: Final = 10_000
 
 
 class WorkspaceOptions(Struct, frozen=True):
@@ -59,12 +64,21 @@ class WorkspaceOptions(Struct, frozen=True):
     def run(self, work: Callable[[WorkspaceSession], Awaitable[T]], *, create: bool = False) -> T:
         """Run `work` in a session of the workspace, as the current user, and return its result.
 
-        Only commands that add something `create` a missing workspace.
+        Only commands that add something `create` a missing workspace. If a prompt or a resource does not
+        exist, the error gets a note with similar names.
         """
         from dittybag.assembly.workspace_session import run_in_session
 
+        async def work_with_suggestions(session: WorkspaceSession) -> T:
+            try:
+                return await work(session)
+            except (PromptNotFound, ResourceNotFound) as error:
+                error.add_note(await _similar_names(session, error))
+                raise
+
         with self._open_settings(create=create) as settings:
-            return run_in_session(settings, settings.actor or local_user_name(), work, create=create)
+            actor = settings.actor or local_user_name()
+            return run_in_session(settings, actor, work_with_suggestions, create=create)
 
     def run_with_libraries(self, work: Callable[[LibrarySession], Awaitable[T]]) -> T:
         """Run `work` in a session that also has templates and prompt libraries, and return its result."""
@@ -74,7 +88,7 @@ class WorkspaceOptions(Struct, frozen=True):
             return run_in_library_session(settings, settings.actor or local_user_name(), work)
 
     def existing_settings(self) -> AbstractContextManager[Settings]:
-        """The settings, for commands that must not create a workspace; exit if there is none.
+        """The settings, for commands that must not create a workspace.
 
         The default workspace always seems to exist: until the first write, it is an empty temporary one.
         """
@@ -92,7 +106,9 @@ class WorkspaceOptions(Struct, frozen=True):
         try:
             yield settings
         except WorkspaceNotFound as error:
-            refuse_with(error, *_workspace_hints(settings))
+            for hint in _workspace_hints(settings):
+                error.add_note(hint)
+            raise
 
 
 @contextmanager
@@ -100,12 +116,12 @@ def temporary_workspace(settings: Settings) -> Iterator[Settings]:
     """Yield the settings with a temporary database, which is removed afterwards."""
     from tempfile import TemporaryDirectory
 
-    from dittybag.assembly.workspace_session import create_workspace
+    from dittybag.assembly.workspace_session import with_workspace
 
     with TemporaryDirectory(prefix="dittybag-", ignore_cleanup_errors=True) as folder:
         database = os.path.join(folder, "empty.db")  # noqa: PTH118  # pathlib is slow to import
         temporary = replace(settings, database=database)
-        create_workspace(temporary)
+        with_workspace(temporary, lambda workspace: workspace.projects.all())
         yield temporary
 
 
@@ -131,8 +147,41 @@ def _workspace_hints(settings: Settings) -> list[str]:
     return hints
 
 
+async def _similar_names(session: WorkspaceSession, error: PromptNotFound | ResourceNotFound) -> str:
+    """Return a hint to prompts or resources with similar names."""
+    kind = "prompt" if isinstance(error, PromptNotFound) else "resource"
+    if kind == "prompt":
+        names = await session.workspace.prompts.names(session.caller, _MAX_COMPARED)
+    else:
+        resources = await session.workspace.resources.all(session.caller)
+        names = [item.uri if ":" in error.reference else item.name for item in resources]
+    return suggestion(error.reference, names, f"run `dittybag {kind} list` to see all {kind}s")
+
+
+_workspace_options: Final = option_group(
+    click.option(
+        "--workspace",
+        metavar="NAME",
+        type=text,
+        shell_complete=complete_workspaces,
+        help="Name of a database in the data folder.",
+    ),
+    click.option("--db", metavar="FILE", type=text, help="Path or URL of a database."),
+    json_option,
+)
+_project_option: Final = click.option(
+    "-p",
+    "--project",
+    "project_name",
+    metavar="NAME",
+    type=text,
+    shell_complete=complete_projects,
+    help="Project (default: `default`).",
+)
+
+
 def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --workspace and --db to a command, which receives them as `options`."""
+    """Add --workspace, --db and --json to a command, which receives `options`."""
 
     @wraps(function)
     def command(*arguments: Any, workspace: str | None, db: str | None, **others: Any) -> Any:
@@ -140,28 +189,9 @@ def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
             *arguments, options=WorkspaceOptions(workspace, db, others.pop("project_name", None)), **others
         )
 
-    for option in (
-        click.option("--db", metavar="FILE", type=text, help="Path or URL of a database."),
-        click.option(
-            "--workspace",
-            metavar="NAME",
-            type=text,
-            shell_complete=complete_workspaces,
-            help="Name of a database in the data folder.",
-        ),
-    ):
-        command = option(command)
-    return command
+    return _workspace_options(command)
 
 
 def in_project(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --workspace, --db and --project to a command, which receives them as `options`."""
-    return click.option(
-        "-p",
-        "--project",
-        "project_name",
-        metavar="NAME",
-        type=text,
-        shell_complete=complete_projects,
-        help="Project (default: `default`).",
-    )(in_workspace(function))
+    """Add --project, --workspace, --db and --json to a command, which receives `options`."""
+    return _project_option(in_workspace(function))

@@ -29,8 +29,9 @@ from dittybag.domain.errors import (
     TitleTaken,
     UriTaken,
 )
-from dittybag.protocol import InternalError, InvalidParams, ToolResult, Violation
 from dittybag.protocol.jsonrpc import encode
+from dittybag.protocol.types import ToolResult
+from dittybag.protocol.wire_errors import InternalError, InvalidParams, Violation
 
 #: Converts an error to a tool result.
 _log = logging.getLogger("dittybag")

@@ -7,7 +7,7 @@ from typing import Final
 
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.idempotency import checked_key
-from dittybag.protocol import Context
+from dittybag.protocol.request_context import Context
 
 #: The field of `_meta` that holds the key, on every transport.
 META_FIELD: Final = "dittybag/idempotencyKey"

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from dittybag.domain.errors import AlreadyDone, StorageError
 from dittybag.domain.idempotency import MAX_RESULT_BYTES, StoredResult
-from dittybag.protocol import Context, ToolResult
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.types import Text
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.types import Text, ToolResult
 from dittybag.services.idempotency_service import DuplicateCall, IdempotencyService, IdempotentCall
 
 #: How long after a call ran its result may still be on its way to the store.

@@ -17,9 +17,10 @@ from dittybag.contracts.stored_prompts import (
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import LibraryPromptNotFound, PromptUnusable
 from dittybag.domain.libraries import LibraryPrompt
-from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page, ProtocolError
-from dittybag.protocol.features import PAGE_SIZE
+from dittybag.protocol.features import PAGE_SIZE, CompletionRequest, Page
+from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import JsonObject, PromptInfo, PromptResult
+from dittybag.protocol.wire_errors import InvalidParams, ProtocolError
 
 #: Formats a library prompt as a profile lists it.
 PromptFormatter = Callable[[LibraryPrompt], PromptInfo]

@@ -15,7 +15,7 @@ from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
-from dittybag.protocol import ToolResult
+from dittybag.protocol.types import ToolResult
 from dittybag.services.entity_writes import given_fields
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.resource_service import ResourceChange

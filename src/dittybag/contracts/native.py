@@ -26,9 +26,8 @@ from dittybag.domain.prompts import Argument
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import NO_PROJECT
 from dittybag.domain.times import iso
-from dittybag.protocol import ToolResult
 from dittybag.protocol.argument_schemas import find_violations
-from dittybag.protocol.types import JsonObject
+from dittybag.protocol.types import JsonObject, ToolResult
 from dittybag.services.entity_writes import given_fields
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.prompt_service import PromptAddress, PromptChange

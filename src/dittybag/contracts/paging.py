@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from dittybag.protocol import InvalidParams
 from dittybag.protocol.features import PAGE_SIZE
+from dittybag.protocol.wire_errors import InvalidParams
 
 T = TypeVar("T")
 

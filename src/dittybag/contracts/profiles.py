@@ -27,17 +27,11 @@ from dittybag.domain import resources
 from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import clip
-from dittybag.protocol import (
-    InvalidParams,
-    MethodNotFound,
-    PromptSource,
-    Server,
-    ServerLimits,
-    UnknownResource,
-)
-from dittybag.protocol.eras import NEWEST_HANDSHAKE, V2024_11_05, V2025_06_18
-from dittybag.protocol.server import Observer
+from dittybag.protocol.eras.versions import NEWEST_HANDSHAKE, V2024_11_05, V2025_06_18
+from dittybag.protocol.features import PromptSource
+from dittybag.protocol.server import Observer, Server, ServerLimits
 from dittybag.protocol.types import Capabilities, ListFeature, ResourceFeature
+from dittybag.protocol.wire_errors import InvalidParams, MethodNotFound, UnknownResource
 
 #: Large enough for the largest resource as base64 or with every line break escaped, so that the tool, not the
 #: transport, rejects content that is too large.

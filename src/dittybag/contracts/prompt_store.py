@@ -22,9 +22,9 @@ from dittybag.domain.errors import Problem, require
 from dittybag.domain.prompts import Prompt, PromptSummary
 from dittybag.domain.queries import PromptQuery
 from dittybag.domain.times import iso
-from dittybag.protocol import NoArguments, ToolResult
+from dittybag.protocol.argument_schemas import NoArguments
 from dittybag.protocol.jsonrpc import encode
-from dittybag.protocol.types import JsonObject
+from dittybag.protocol.types import JsonObject, ToolResult
 from dittybag.services.entity_writes import given_fields
 from dittybag.services.prompt_service import PromptAddress, PromptChange, PromptPage
 from dittybag.services.workspace import WorkspaceSession

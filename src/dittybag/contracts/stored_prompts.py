@@ -10,10 +10,11 @@ from dittybag.contracts.paging import parse_position, take_page
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import PromptNotFound
 from dittybag.domain.prompts import Argument, Prompt, PromptListing
-from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page
-from dittybag.protocol.features import MAX_COMPLETIONS, PAGE_SIZE
+from dittybag.protocol.features import MAX_COMPLETIONS, PAGE_SIZE, CompletionRequest, Page
 from dittybag.protocol.jsonrpc import encode
+from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import PromptArgument, PromptInfo, PromptMessage, PromptResult, Text
+from dittybag.protocol.wire_errors import InvalidParams
 from dittybag.services.prompt_service import PromptAddress
 
 

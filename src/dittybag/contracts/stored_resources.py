@@ -11,10 +11,11 @@ from dittybag.contracts.stored_prompts import complete_by_name, filter_by_prefix
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import ResourceNotFound
 from dittybag.domain.resources import Resource
-from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page, ProtocolError, uri_templates
-from dittybag.protocol.eras import V2025_06_18
-from dittybag.protocol.features import PAGE_SIZE
+from dittybag.protocol import uri_templates
+from dittybag.protocol.eras.versions import V2025_06_18
+from dittybag.protocol.features import PAGE_SIZE, CompletionRequest, Page
 from dittybag.protocol.jsonrpc import encode
+from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import (
     BlobContents,
     ReadResult,
@@ -22,6 +23,7 @@ from dittybag.protocol.types import (
     ResourceTemplateInfo,
     TextContents,
 )
+from dittybag.protocol.wire_errors import InvalidParams, ProtocolError
 from dittybag.services.prompt_service import PromptPage
 
 #: Returns the profile's error for a missing resource, given its URI and the project.

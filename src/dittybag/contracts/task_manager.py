@@ -25,9 +25,8 @@ from dittybag.domain.errors import Invalid, Problem, require
 from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import ENERGIES, NO_PROJECT, Task
 from dittybag.domain.times import iso
-from dittybag.protocol import ToolResult
 from dittybag.protocol.jsonrpc import encode
-from dittybag.protocol.types import JsonObject, Text
+from dittybag.protocol.types import JsonObject, Text, ToolResult
 from dittybag.services.entity_writes import given_fields
 from dittybag.services.workspace import WorkspaceSession
 

@@ -16,15 +16,10 @@ from dittybag.domain.accounts import Principal
 from dittybag.domain.errors import DittybagError, Invalid, Problem, StorageError
 from dittybag.domain.ports import Libraries
 from dittybag.domain.text import one_line, query_problem
-from dittybag.protocol import (
-    Context,
-    InvalidArguments,
-    ToolAnnotations,
-    ToolDefinition,
-    ToolError,
-    ToolResult,
-)
-from dittybag.protocol.types import JsonObject
+from dittybag.protocol.features import ToolDefinition
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.types import JsonObject, ToolAnnotations, ToolResult
+from dittybag.protocol.wire_errors import InvalidArguments, ToolError
 from dittybag.services.caller import Caller
 from dittybag.services.entity_writes import given_fields
 from dittybag.services.template_service import TemplateService
@@ -149,7 +144,6 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             output_schema=self.output,
             run=run,
             format_error=self._format_error,
-            starts_without_task=True,
             effect="writes" if self.effect.writes else "reads",
             annotations=ToolAnnotations(
                 read_only_hint=not self.effect.writes,

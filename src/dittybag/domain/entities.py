@@ -100,8 +100,6 @@ class EntityType(Struct, frozen=True, kw_only=True):
         return [field for field in self.edited if field.text(before) != field.text(after)]
 
 
-_CREATED_AND_CHANGED: Final = ("created_at", "updated_at", "completed_at")
-
 _PROJECT: Final = EntityType(
     kind="project",
     struct=Project,
@@ -206,10 +204,18 @@ def project_of(entity: Entity) -> int | None:
 
 
 def to_data(entity: Entity) -> dict[str, Any]:
-    """Return the fields of an entity for JSON output, with times in ISO 8601."""
+    """Return the fields of an entity for JSON output."""
     hidden = type_of(entity).hidden
-    return {
-        name: iso(value) if name in _CREATED_AND_CHANGED and value is not None else value
-        for name, value in msgspec.structs.asdict(entity).items()
-        if name not in hidden
-    }
+    return {name: value for name, value in struct_data(entity).items() if name not in hidden}
+
+
+def struct_data(value: Struct) -> dict[str, Any]:
+    """Return all fields of a struct for JSON output, with times in ISO 8601."""
+    return {name: _json_value(name, item) for name, item in msgspec.structs.asdict(value).items()}
+
+
+def _json_value(name: str, value: Any) -> Any:
+    if name.endswith("_at") and value is not None:
+        return iso(value)
+    # Encoding an argument would leave out its defaults.
+    return [msgspec.structs.asdict(item) for item in value] if name == "arguments" else value

@@ -596,8 +596,9 @@ class StorageError(DittybagError):
 
     def __init__(self, where: str) -> None:
         self.where = where
-        message = (type(self).__doc__ or "").strip().rstrip(".")
-        super().__init__(f"{message}. {self.advice}")
+        #: What happened, without the advice.
+        self.summary = (type(self).__doc__ or "").strip().rstrip(".")
+        super().__init__(f"{self.summary}. {self.advice}")
 
     @property
     def report(self) -> str:

@@ -1,1 +1,1 @@
-"""What Dittybag adds to the MCP endpoint: authentication, idempotency keys and stored sessions."""
+"""MCP over Streamable HTTP, and everything else that this server answers over HTTP except the web UI."""

@@ -1,4 +1,4 @@
-"""ASGI middleware that authenticates HTTP requests by their bearer token."""
+"""Middleware that authenticates HTTP requests by their bearer token."""
 
 from __future__ import annotations
 
@@ -6,38 +6,23 @@ import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from math import ceil
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from dittybag.domain.accounts import PREFIX, Principal, Scope
 from dittybag.domain.errors import DittybagError
-from dittybag.protocol import InternalError
+from dittybag.http.asgi_messages import AuthInfo, Header, Headers, HttpError
+from dittybag.http.http_request import HttpRequest
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.transports.http.asgi_messages import (
-    AUTH_INFO,
-    Application,
-    AsgiScope,
-    AuthenticatedSyncHandler,
-    AuthInfo,
-    CompleteResponse,
-    Header,
-    Headers,
-    HttpError,
-    Receive,
-    Send,
-    SyncHandler,
-    send_error,
-)
-from dittybag.protocol.wire_errors import InvalidRequest
+from dittybag.protocol.wire_errors import InternalError, InvalidRequest
 from dittybag.services.account_service import AccountService
 
 #: How long a verified token is cached. A revoked token stops working within 5 seconds.
 CACHE_SECONDS: Final = 2.0
-#: How often the token of an open stream is verified again.
-RECHECK_SECONDS: Final = 1.5
 #: Maximum number of cached tokens.
 MAX_CACHED: Final = 10_000
 #: Maximum length of a token in characters.
@@ -136,21 +121,16 @@ class _CachedPrincipal:
         self._left = left - 1
         return True
 
-    def give_back(self) -> None:
-        """Return a request to the bucket."""
-        self._left += 1
-
     @property
     def seconds_to_wait(self) -> int:
         return max(1, ceil((1 - self._left) / self._rate.per_second))
 
 
-class AuthenticationMiddleware:
-    """Passes authenticated requests on, with an `AuthInfo` in their scope, and rejects all others."""
+class Authentication:
+    """Middleware that finds out who makes a request, and refuses requests without a valid token."""
 
     def __init__(
         self,
-        inner: Application,
         local: TokenVerifier,
         *,
         external: TokenVerifier | None = None,
@@ -159,7 +139,6 @@ class AuthenticationMiddleware:
         public_paths: tuple[str, ...] = PUBLIC_PATHS,
     ) -> None:
         """`local` verifies Dittybag's own tokens, `external` all others. `public_paths` need no token."""
-        self._inner = inner
         self._local = local
         self._external = external
         self._rate = rate or RateLimit()
@@ -167,45 +146,26 @@ class AuthenticationMiddleware:
         self._public_paths = public_paths
         self._cache: OrderedDict[bytes, _CachedPrincipal] = OrderedDict()
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        path = scope["path"]
-        if path in self._public_paths or (scope["method"], path) == _VERSION_REQUEST:
-            await self._inner(scope, receive, send)
-            return
-        try:
-            token, auth = await self._authenticate(scope)
-        except HttpError as error:
-            await send_error(send, error)
-            return
-        request = _RevocableRequest(lambda: self._is_still_valid(token, auth), receive, send)
-        await request.run(self._inner, scope, self._unauthorized("invalid_token"))
+    def __call__(self, request: HttpRequest) -> Awaitable[bool] | None:
+        if request.path in self._public_paths or (request.method, request.path) == _VERSION_REQUEST:
+            return None
+        token = self._bearer_token(request.headers)
+        cached = self._cache.get(token.key)
+        if cached is None or time.monotonic() >= cached.expires_at:
+            return self._verify_and_admit(request, token)
+        self._admit(request, token, cached)
+        return None
 
-    def wrap_sync(self, inner: AuthenticatedSyncHandler) -> SyncHandler:
-        """Wrap a synchronous handler. It gets only requests whose token is in the cache."""
-
-        def authenticated(headers: Headers, body: bytes) -> CompleteResponse | Application | None:
-            token: _BearerToken | None = headers.cache.get(self)
-            cached = None if token is None else self._cache.get(token.key)
-            if cached is None:
-                return None
-            now = time.monotonic()
-            if now >= cached.expires_at or not cached.spend(now):
-                return None
-            response = inner(headers, body, cached.auth)
-            if response is None:
-                # The request takes the normal path, where it is counted.
-                cached.give_back()
-            return response
-
-        return authenticated
-
-    async def _authenticate(self, scope: AsgiScope) -> tuple[_BearerToken, AuthInfo]:
-        """Find out who makes a request and add it to the scope. Raises `HttpError`."""
-        token = self._bearer_token(Headers.from_scope(scope))
+    async def _verify_and_admit(self, request: HttpRequest, token: _BearerToken) -> bool:
         cached = await self._verify(token)
         if cached is None:
             raise self._unauthorized("invalid_token")
-        auth = scope[AUTH_INFO] = cached.auth
+        self._admit(request, token, cached)
+        return False
+
+    def _admit(self, request: HttpRequest, token: _BearerToken, cached: _CachedPrincipal) -> None:
+        """Note whose request this is. Raises `HttpError` if they may not make it now."""
+        auth = request.auth = cached.auth
         if not cached.spend(time.monotonic()):
             rate = self._rate
             message = (
@@ -213,28 +173,25 @@ class AuthenticationMiddleware:
             )
             wait = (b"retry-after", b"%d" % cached.seconds_to_wait)
             raise HttpError(429, InvalidRequest(message), headers=[wait])
-        needed = REQUIRED_SCOPES.get(scope["path"])
+        needed = REQUIRED_SCOPES.get(request.path)
         if needed is not None and not auth.principal.has(needed):
             message = f"This address requires a token with the scope {needed}"
             header = self._challenge_header("insufficient_scope", needed)
             raise HttpError(403, InvalidRequest(message), headers=[header])
-        return token, auth
+        request.recheck = partial(self._recheck, token, auth)
 
     def _bearer_token(self, headers: Headers) -> _BearerToken:
         """Return the token of a request. Raises `HttpError`."""
-        token: _BearerToken | None = headers.cache.get(self)
-        if token is None:
-            found = headers.get_all(_AUTHORIZATION)
-            scheme, _, text = found[0].partition(" ") if len(found) == 1 else ("", "", "")
-            if not found or (len(found) == 1 and scheme.lower() != "bearer"):
-                raise self._unauthorized(None)
-            if not 0 < len(text) <= MAX_TOKEN:
-                raise self._unauthorized("invalid_token")
-            # Cached with the headers because it follows from them alone. The validity of the token does not.
-            token = headers.cache[self] = _BearerToken(text, sha256(text.encode()).digest())
-        return token
+        found = headers.get_all(_AUTHORIZATION)
+        scheme, _, text = found[0].partition(" ") if len(found) == 1 else ("", "", "")
+        if not found or (len(found) == 1 and scheme.lower() != "bearer"):
+            raise self._unauthorized(None)
+        if not 0 < len(text) <= MAX_TOKEN:
+            raise self._unauthorized("invalid_token")
+        return _BearerToken(text, sha256(text.encode()).digest())
 
     async def _verify(self, token: _BearerToken) -> _CachedPrincipal | None:
+        """Return the principal of a token, from the cache if possible, or `None` if it is not valid."""
         cached = self._cache.get(token.key)
         if cached is not None and time.monotonic() < cached.expires_at:
             return cached
@@ -254,14 +211,14 @@ class AuthenticationMiddleware:
             self._cache.popitem(last=False)
         return cached
 
-    async def _is_still_valid(self, token: _BearerToken, auth: AuthInfo) -> bool:
-        """Return whether a stream may stay open: the token is valid for the same principal as before."""
+    async def _recheck(self, token: _BearerToken, auth: AuthInfo) -> HttpError | None:
+        """Return an error unless the token is still valid for the same principal as before."""
         try:
             cached = await self._verify(token)
         except HttpError:
             # It cannot be verified now; the next check decides.
-            return True
-        return cached is not None and cached.auth == auth
+            return None
+        return None if cached is not None and cached.auth == auth else self._unauthorized("invalid_token")
 
     def _unauthorized(self, error: str | None) -> HttpError:
         # The same message for every reason: the reason would help only an attacker.
@@ -281,47 +238,3 @@ class _BearerToken(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return "_BearerToken(...)"
-
-
-class _RevocableRequest:
-    """A request that ends when its token is revoked, as if the client had disconnected."""
-
-    def __init__(self, is_still_valid: Callable[[], Awaitable[bool]], receive: Receive, send: Send) -> None:
-        self._is_still_valid = is_still_valid
-        self._receive = receive
-        self._send = send
-        self._has_body = False
-        self._is_revoked = False
-        self._started = self._finished = False
-
-    async def run(self, application: Application, scope: AsgiScope, error: HttpError) -> None:
-        """Run the application. Send `error` if the token is revoked before the response starts."""
-        await application(scope, self.receive, self.send)
-        if self._is_revoked and not self._started:
-            await send_error(self._send, error)
-        elif self._is_revoked and not self._finished:
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def receive(self) -> Any:
-        if not self._has_body:
-            message = await self._receive()
-            self._has_body = not message.get("more_body", False)
-            return message
-        # After the body, the only message to wait for is the disconnect.
-        disconnect = asyncio.ensure_future(self._receive())
-        try:
-            while not disconnect.done():
-                await asyncio.wait((disconnect,), timeout=RECHECK_SECONDS)
-                if not disconnect.done() and not await self._is_still_valid():
-                    self._is_revoked = True
-                    return {"type": "http.disconnect"}
-        finally:
-            disconnect.cancel()
-        return disconnect.result()
-
-    async def send(self, message: Any) -> None:
-        if message["type"] == "http.response.start":
-            self._started = True
-        elif not message.get("more_body", False):
-            self._finished = True
-        await self._send(message)

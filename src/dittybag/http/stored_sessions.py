@@ -10,9 +10,9 @@ import msgspec
 
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Store, StoredSession, Transaction
-from dittybag.protocol import InternalError
-from dittybag.protocol.transports.http.asgi_messages import HttpError
-from dittybag.protocol.transports.http.http_sessions import SessionState, merge_states
+from dittybag.http.asgi_messages import HttpError
+from dittybag.http.http_sessions import SessionState, merge_states
+from dittybag.protocol.wire_errors import InternalError
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ _decode = msgspec.msgpack.Decoder(SessionState).decode
 
 
 class StoreSessionRegistry:
-    """Implements `dittybag.protocol.transports.http.http_sessions.SessionRegistry`."""
+    """Implements `dittybag.http.http_sessions.SessionRegistry`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -45,7 +45,7 @@ class StoreSessionRegistry:
         async def work(transaction: Transaction) -> StoredSession | None:
             return await transaction.sessions.get(id)
 
-        stored = await self._run(self._store.read(work))
+        stored = await self._run(self._store.read(work, single=True))
         if stored is None:
             return None
         unused = time.time_ns() // 1000 - stored.used_at

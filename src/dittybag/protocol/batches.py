@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dittybag.protocol.transports import Outlet
+from dittybag.protocol.outlet import Outlet
 
 
 class BatchOutlet:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.protocol.argument_schemas import find_violations, schema_of
-from dittybag.protocol.eras import Revision
+from dittybag.protocol.eras.revisions import Revision
 from dittybag.protocol.types import JsonObject, Meta, Role, WireStruct
 from dittybag.protocol.wire_errors import InvalidParams
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter
 from types import CoroutineType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dittybag.protocol import eager_tasks, request_meta
 from dittybag.protocol.batches import BatchOutlet, expects_response
-from dittybag.protocol.eras import METHODS, READING_METHODS, Revision
+from dittybag.protocol.eras.method_table import METHODS, READING_METHODS
+from dittybag.protocol.eras.revisions import Revision
 from dittybag.protocol.jsonrpc import (
     Decoded,
     MalformedFrame,
@@ -21,13 +22,13 @@ from dittybag.protocol.jsonrpc import (
 )
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.method_handlers import HANDLERS
+from dittybag.protocol.outlet import Outlet
 from dittybag.protocol.pending_requests import PendingRequests
 from dittybag.protocol.request_context import Context, Effect, InputRequired
 from dittybag.protocol.request_order import RequestOrder
 from dittybag.protocol.result_encoding import encode_result
 from dittybag.protocol.server import Server
 from dittybag.protocol.subscriptions import Subscriptions
-from dittybag.protocol.transports import Outlet
 from dittybag.protocol.types import InputRequiredResult, JsonObject, RequestId, Result, ToolResult
 from dittybag.protocol.wire_errors import (
     InternalError,
@@ -52,6 +53,9 @@ _OUTCOME_UNKNOWN: Final = (
 #: stop reading from the client.
 _MAX_WAITING: Final = 256
 _MAX_HELD_BYTES: Final = 32 * 1024 * 1024
+
+#: A request whose handler has been called, and is to be awaited.
+_Started: TypeAlias = "tuple[Context, CoroutineType[Any, Any, Result | bytes]]"
 
 
 class Session:
@@ -125,11 +129,31 @@ class Session:
             self.receive_decoded(decoded, outlet)
 
     def receive_decoded(self, decoded: Decoded, outlet: Outlet) -> None:
-        """Handle a frame that is already decoded."""
+        """Handle a frame that is already decoded. Handlers that have to wait go on in tasks."""
         if type(decoded.value) is list:
             self._receive_batch(decoded.value, outlet, decoded)
         else:
-            self._receive_message(decoded.value, outlet, decoded)
+            started = self._receive_message(decoded.value, outlet, decoded)
+            if started is not None:
+                self._run_in_task(*started)
+
+    async def run(self, decoded: Decoded, outlet: Outlet, on_wait: Callable[[], object]) -> None:
+        """Handle a frame in the current task. `on_wait`: called when the handler has to wait.
+
+        A batch, and a request that waits for earlier ones, go on in other tasks after this has returned.
+        """
+        if type(decoded.value) is list:
+            self._receive_batch(decoded.value, outlet, decoded)
+            return
+        started = self._receive_message(decoded.value, outlet, decoded)
+        if started is not None:
+            ctx, handler = started
+
+            def wait() -> None:
+                self._add_task(ctx, asyncio.current_task())
+                on_wait()
+
+            await eager_tasks.run_here(self._finish(ctx, handler), wait)
 
     def refuse(
         self, error: ProtocolError, request_id: RequestId | None, outlet: Outlet | None = None
@@ -151,15 +175,18 @@ class Session:
         else:
             batch = BatchOutlet(outlet, messages)
             for message in messages:
-                self._receive_message(message, batch, decoded)
+                started = self._receive_message(message, batch, decoded)
+                if started is not None:
+                    self._run_in_task(*started)
 
-    def _receive_message(self, message: Any, outlet: Outlet, decoded: Decoded) -> None:
+    def _receive_message(self, message: Any, outlet: Outlet, decoded: Decoded) -> _Started | None:
+        """Handle a message. Returns a request whose handler is to be awaited."""
         if type(message) is not dict:
             self.refuse(InvalidRequest("Invalid Request: a message must be an object"), None, outlet)
         elif "method" in message:
             if "id" in message:
-                self._receive_request(message, outlet, decoded)
-            elif expects_response(message):
+                return self._receive_request(message, outlet, decoded)
+            if expects_response(message):
                 problem = 'Invalid Request: add `"jsonrpc": "2.0"` and an `id` to this message'
                 self.refuse(InvalidRequest(problem), None, outlet)
             else:
@@ -169,13 +196,14 @@ class Session:
         else:
             problem = "Invalid Request: a message must have `method`, `result` or `error`"
             self.refuse(InvalidRequest(problem), request_id_of(message), outlet)
+        return None
 
-    def _receive_request(self, message: JsonObject, outlet: Outlet, decoded: Decoded) -> None:
+    def _receive_request(self, message: JsonObject, outlet: Outlet, decoded: Decoded) -> _Started | None:
         request_id = request_id_of(message)
         if request_id is None:
             problem = "Invalid Request: `id` must be a string or an integer"
             self.refuse(InvalidRequest(problem), None, outlet)
-            return
+            return None
         method, params = message["method"], message.get("params")
         if params is None:
             params = {}
@@ -194,45 +222,56 @@ class Session:
                 ctx.started_at = perf_counter()
             if decoded.size:
                 ctx.size = decoded.size
-            if self._running and self._must_wait(ctx):
-                self._add_running(ctx)
-            else:
-                self._start(ctx)
+            if not self._running or not self._must_wait(ctx):
+                return self._start(ctx)
+            self._add_running(ctx)
+        return None
 
-    def _start(self, ctx: Context) -> None:
+    def _start(self, ctx: Context) -> _Started | None:
+        """Call the handler of a request. If it must be awaited, return it; otherwise send the response."""
         try:
             request_meta.read(ctx)
             outcome = self._find_handler(ctx)(ctx)
-            if type(outcome) is CoroutineType:
-                start = eager_tasks.start_without_task if ctx.starts_without_task else eager_tasks.start
-                task = start(self._finish(ctx, outcome), asyncio.get_running_loop())
-                if task is not None and not task.done():
-                    ctx.task = task
-                    self._add_running(ctx)
-                    ctx.effect = ctx.effect or self._effect_of(ctx)
-                    if ctx.effect is not None:
-                        self._requests_in_order().begin(ctx)
-                return
         except BaseException as error:  # noqa: BLE001  # every failure must become a response
             self._fail(ctx, error)
-            return
+            return None
+        if type(outcome) is CoroutineType:
+            return ctx, outcome
         if outcome is not None:
             self._succeed(ctx, outcome)
+        return None
 
-    async def _finish(self, ctx: Context, outcome: CoroutineType[Any, Any, Result | bytes]) -> None:
+    def _run_in_task(self, ctx: Context, handler: CoroutineType[Any, Any, Result | bytes]) -> None:
+        task = eager_tasks.start(self._finish(ctx, handler), asyncio.get_running_loop())
+        if not task.done():
+            self._add_task(ctx, task)
+
+    def _add_task(self, ctx: Context, task: asyncio.Task[Any] | None) -> None:
+        """Record that the handler of a request has to wait, in this task."""
+        ctx.task = task
+        self._add_running(ctx)
+        ctx.effect = ctx.effect or self._effect_of(ctx)
+        if ctx.effect is not None:
+            self._requests_in_order().begin(ctx)
+
+    async def _finish(self, ctx: Context, handler: CoroutineType[Any, Any, Result | bytes]) -> None:
         try:
-            result = await outcome
+            result = await handler
         except asyncio.CancelledError as error:
             self._remove_running(ctx)
             self._fail(ctx, _shutdown_error(ctx) if self._closing else error)
+            if ctx.task is not None:
+                # The task may have more to do: it may deliver the response.
+                ctx.task.uncancel()
         except BaseException as error:  # noqa: BLE001  # every failure must become a response
             self._remove_running(ctx)
             self._fail(ctx, error)
         else:
-            self._remove_running(ctx)
+            if ctx.task is not None:
+                self._remove_running(ctx)
             self._succeed(ctx, result)
         finally:
-            if self._order is not None:
+            if ctx.is_ordered and self._order is not None:
                 self._order.end(ctx)
 
     def _add_running(self, ctx: Context) -> None:
@@ -273,7 +312,8 @@ class Session:
 
     def _start_waiting(self, ctx: Context) -> None:
         self._remove_running(ctx)
-        self._start(ctx)
+        if (started := self._start(ctx)) is not None:
+            self._run_in_task(*started)
 
     def wake_waiting(self) -> None:
         """Start the waiting requests that need not wait any longer."""
@@ -290,6 +330,8 @@ class Session:
 
     def has_room(self) -> bool:
         """Return whether the transport may pass more messages. If not, `on_room` is called once it may."""
+        if not self._running and not self._is_room_awaited:
+            return True
         waiting = 0 if self._order is None else len(self._order)
         has_room = waiting < _MAX_WAITING and self._held_bytes <= _MAX_HELD_BYTES
         if not has_room and self._pending_requests is not None and self._pending_requests.is_waiting:

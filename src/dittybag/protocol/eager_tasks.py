@@ -1,16 +1,14 @@
 """Coroutines that start running immediately instead of on the next event loop iteration.
 
-Most handlers never wait. With `start`, such a handler has finished when the call returns, and still runs
-inside a task, as timeouts and task groups expect. A coroutine that uses neither before it first waits can use
-the cheaper `start_without_task`.
+Most handlers never wait, and have finished when these functions return. Others go on in a task, in which they
+have run from their start, as timeouts, task groups and database drivers expect.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine, Generator
-from contextvars import Context, copy_context
-from functools import partial
+from contextvars import Context
 from types import coroutine
 from typing import Any, TypeVar
 
@@ -19,46 +17,22 @@ from dittybag.protocol.lazy_tls import asyncio
 T = TypeVar("T")
 
 
-def start_without_task(
-    running: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
-) -> asyncio.Task[None] | None:
-    """Run a coroutine until it waits or ends. Returns a task for the rest, or `None` if it has ended."""
+@coroutine
+def run_here(running: Coroutine[Any, Any, T], on_wait: Callable[[], object]) -> Generator[Any, Any, T]:
+    """Await a coroutine in the current task. `on_wait` is called when it has to wait for the first time."""
     try:
         waits_for = running.send(None)
-    except StopIteration:
-        return None
-    return loop.create_task(resume(running, waits_for))
-
-
-def resume(running: Coroutine[Any, Any, None], waits_for: Any) -> Any:
-    """Return an awaitable generator that continues a started coroutine, which is waiting for `waits_for`."""
-    remainder = _resume(running, waits_for)
-    # Otherwise a task that is cancelled before its first step would not cancel the coroutine.
-    next(remainder)
-    return remainder
-
-
-@coroutine
-def _resume(running: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
-    step: Callable[[], Any] | None = None
-    try:
-        yield
-    except BaseException as error:  # noqa: BLE001  # thrown into the coroutine
-        step = partial(running.throw, error)
-        if waits_for is not None:
-            waits_for.cancel()
-    while True:
-        if step is not None:
+        on_wait()
+        while True:
             try:
-                waits_for = step()
-            except StopIteration:
-                return
-        try:
-            value = yield waits_for
-        except BaseException as error:  # noqa: BLE001  # thrown into the coroutine
-            step = partial(running.throw, error)
-        else:
-            step = partial(running.send, value)
+                sent = yield waits_for
+            except BaseException as error:  # noqa: BLE001  # thrown into the coroutine
+                waits_for = running.throw(error)
+            else:
+                waits_for = running.send(sent)
+    except StopIteration as ended:
+        value: T = ended.value
+        return value
 
 
 if sys.version_info >= (3, 12):
@@ -68,31 +42,32 @@ if sys.version_info >= (3, 12):
         return asyncio.Task(coroutine, loop=loop, eager_start=True)
 
 else:
+    #: The first step of a new task, and its context.
+    _captured: list[tuple[Callable[[], object], Context]] = []
+
+    def _capture(step: Callable[[], object], *, context: Context) -> None:
+        _captured.append((step, context))
 
     def start(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
         """Run `coroutine` in a task until it waits or ends. `loop` is the running event loop."""
         # Python 3.11 has no eager tasks: a new task schedules its first step with `call_soon`. Replace
-        # `call_soon` to capture that step and run it now. A loop without `__dict__` does not allow this.
-        context = copy_context()
-        if not hasattr(loop, "__dict__"):
-            return loop.create_task(coroutine, context=context)
-        steps: list[Callable[[], object]] = []
-
-        def capture(step: Callable[[], object], *, context: Context | None = None) -> None:
-            steps.append(step)
-
-        loop.call_soon = capture  # type: ignore[method-assign, assignment]
+        # `call_soon` to capture that step and run it now. uvloop does not allow this.
         try:
-            task = asyncio.Task(coroutine, loop=loop, context=context)
+            loop.call_soon = _capture  # type: ignore[method-assign, assignment]
+        except AttributeError:
+            return loop.create_task(coroutine)
+        try:
+            task = asyncio.Task(coroutine, loop=loop)
         finally:
             del loop.call_soon
+        step, context = _captured.pop()
         outer = asyncio.current_task(loop)
-        if outer is not None:
-            asyncio.tasks._leave_task(loop, outer)  # noqa: SLF001  # the hooks for task implementations
+        if outer is None:
+            context.run(step)
+            return task
+        asyncio.tasks._leave_task(loop, outer)  # noqa: SLF001  # the hooks for task implementations
         try:
-            for step in steps:
-                context.run(step)
+            context.run(step)
         finally:
-            if outer is not None:
-                asyncio.tasks._enter_task(loop, outer)  # noqa: SLF001
+            asyncio.tasks._enter_task(loop, outer)  # noqa: SLF001
         return task

@@ -79,8 +79,6 @@ class ToolDefinition(Struct, Generic[Arguments], frozen=True, kw_only=True):
     #: What it does with the data that requests share; `None` if that does not matter. The requests of
     #: one client take effect in the order in which they were sent.
     effect: Effect | None = None
-    #: The function uses no timeouts or task groups before it first waits, so it can start faster.
-    starts_without_task: bool = False
 
 
 def _build_info(definition: Struct, kind: type[Info]) -> Info:

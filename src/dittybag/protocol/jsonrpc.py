@@ -59,9 +59,10 @@ def decode(frame: bytes) -> Decoded:
         value = _decode(frame)
         if len(frame) > _SHORT:
             _check_depth(value, frame)
-        # Cheap checks for duplicate keys: a frame equal to our own encoding has none, and neither has a frame
-        # with as many colons as keys. Only other frames are decoded again.
-        if encode(value) != frame and frame.count(b":") != _count_keys(value):
+        # A cheap check for duplicate keys: a decoded value has only the last of them, so our own encoding of
+        # it has fewer colons. Escapes may hide colons: frames with escapes are decoded again.
+        encoded = encode(value)
+        if encoded != frame and (b"\\" in frame or frame.count(b":") != encoded.count(b":")):
             _check_duplicates(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_slowly(frame)

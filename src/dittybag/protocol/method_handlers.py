@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from types import CoroutineType
 from typing import Any, Final
 
 import msgspec
@@ -10,8 +11,9 @@ import msgspec
 from dittybag.protocol import cursors
 from dittybag.protocol.argument_schemas import convert, find_violations, surrogate_violations, without_nulls
 from dittybag.protocol.cursors import Position
-from dittybag.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS
 from dittybag.protocol.eras.field_table import downgrade
+from dittybag.protocol.eras.revisions import REVISIONS
+from dittybag.protocol.eras.versions import HANDSHAKE_VERSIONS, STATELESS_VERSIONS
 from dittybag.protocol.features import (
     MAX_COMPLETIONS,
     CompletionRequest,
@@ -195,13 +197,14 @@ def call_tool(ctx: Context) -> Outcome:
     tool = server.tools.get(name)
     if tool is None:
         raise InvalidParams(f"Unknown tool: {name}")
-    if tool.starts_without_task:
-        ctx.starts_without_task = True
     try:
         value = tool.run(_convert_arguments(tool, ctx), ctx)
     except _REPORTABLE_ERRORS as error:
         return _error_result(tool, error, ctx)
-    return _finish_tool(tool, value, ctx) if isinstance(value, Awaitable) else _tool_result(tool, value, ctx)
+    # The check against the abstract class is slow, and nearly all are coroutines.
+    if type(value) is CoroutineType or isinstance(value, Awaitable):
+        return _finish_tool(tool, value, ctx)
+    return _tool_result(tool, value, ctx)
 
 
 #: Errors that may be reported to the model as a tool result.
@@ -265,7 +268,8 @@ def _tool_result(tool: ToolDefinition[Any], returned: Any, ctx: Context) -> Tool
     else:
         returned = returned if isinstance(returned, list | tuple) else (returned,)
         result = ToolResult(content=tuple(map(_content_block, returned)), is_error=False)
-    if ctx.revision.structured_objects_only and not isinstance(result.structured_content, dict | None):
+    structured = result.structured_content
+    if structured is not None and type(structured) is not dict and ctx.revision.structured_objects_only:
         return msgspec.structs.replace(result, structured_content=None)
     return result
 

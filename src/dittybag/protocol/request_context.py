@@ -19,7 +19,8 @@ from dittybag.protocol.client_input import (
     declares_capability,
     nest_capability,
 )
-from dittybag.protocol.eras import CLIENT_METHODS, Revision
+from dittybag.protocol.eras.method_table import CLIENT_METHODS
+from dittybag.protocol.eras.revisions import Revision
 from dittybag.protocol.jsonrpc import notification_frame
 from dittybag.protocol.types import InputRequest, JsonObject, LogLevel, RequestId
 from dittybag.protocol.wire_errors import MissingClientCapability
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from dittybag.protocol.dispatch import Session
     from dittybag.protocol.lazy_tls import asyncio
-    from dittybag.protocol.transports import Outlet
+    from dittybag.protocol.outlet import Outlet
 
 LOG_LEVELS: Final[dict[str, int]] = {
     level: severity
@@ -66,8 +67,6 @@ class Context:
     #: The client's answers from earlier rounds of this request.
     answers: Mapping[str, Any] = MappingProxyType({})
     task: asyncio.Task[None] | None = None
-    #: See `ToolDefinition.starts_without_task`.
-    starts_without_task = False
     #: Whether it reads or writes what other requests write; set only if its order matters.
     effect: Effect | None = None
     #: Counted as running by the `RequestOrder` of its session.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from dittybag.protocol.argument_schemas import surrogate_violations
-from dittybag.protocol.eras import REVISIONS, STATELESS_VERSIONS
+from dittybag.protocol.eras.revisions import REVISIONS
+from dittybag.protocol.eras.versions import STATELESS_VERSIONS
 from dittybag.protocol.request_context import LOG_LEVELS, Context
 from dittybag.protocol.types import JsonObject
 from dittybag.protocol.wire_errors import InvalidParams, UnsupportedVersion

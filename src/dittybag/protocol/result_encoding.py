@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from dittybag.protocol.eras import METHODS
 from dittybag.protocol.eras.field_table import downgrade
+from dittybag.protocol.eras.method_table import METHODS
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import Implementation, InputRequiredResult, JsonObject, Result

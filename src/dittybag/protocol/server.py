@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from msgspec import Struct
 
 from dittybag.protocol.argument_schemas import NoArguments, schema_of
-from dittybag.protocol.eras import NEWEST_HANDSHAKE, REVISIONS, Revision
+from dittybag.protocol.eras.revisions import REVISIONS, Revision
+from dittybag.protocol.eras.versions import NEWEST_HANDSHAKE
 from dittybag.protocol.features import (
     PAGE_SIZE,
     MaybeAwaitable,

@@ -7,16 +7,16 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.protocol.jsonrpc import encode, notification_frame, result_frame
+from dittybag.protocol.outlet import Outlet
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.result_encoding import SERVER_INFO
 from dittybag.protocol.server import ListKind, Server
-from dittybag.protocol.transports import Outlet
 from dittybag.protocol.types import JsonObject, RequestId
 from dittybag.protocol.wire_errors import InvalidRequest, UnknownResource
 
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
-_LIST_KINDS: Final[tuple[ListKind, ...]] = ("tools", "prompts", "resources")
+LIST_KINDS: Final[tuple[ListKind, ...]] = ("tools", "prompts", "resources")
 
 
 class _Stream(Struct, frozen=True):
@@ -82,7 +82,7 @@ class Subscriptions:
             raise InvalidRequest(f"Too many subscriptions (maximum {limits.subscribed_uris})")
         lists = [
             kind
-            for kind in _LIST_KINDS
+            for kind in LIST_KINDS
             if wanted.get(f"{kind}ListChanged") and self._declares_list_changed(kind)
         ]
         accepted: JsonObject = {f"{kind}ListChanged": True for kind in lists}

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from dittybag.protocol.current_request import current_request_id
-from dittybag.protocol.eras import Revision
+from dittybag.protocol.eras.revisions import Revision
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600

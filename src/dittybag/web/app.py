@@ -8,15 +8,8 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from dittybag.domain.errors import DittybagError, NotAllowed, ProjectNotFound, StorageError
-from dittybag.protocol.transports.http.asgi_messages import (
-    REQUEST_ID,
-    AsgiScope,
-    Disconnected,
-    HttpError,
-    Receive,
-    Send,
-    respond,
-)
+from dittybag.http.asgi_messages import AsgiScope, Disconnected, HttpError
+from dittybag.http.http_request import HttpRequest
 from dittybag.services.caller import Caller
 from dittybag.web.browser_requests import (
     FORM_BYTES,
@@ -63,24 +56,24 @@ class WebApp:
     def close(self) -> None:
         self._event_streams.close()
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def __call__(self, http: HttpRequest) -> bool:
         try:
-            response = await self._respond(scope, receive)
-        except Disconnected:
-            return
-        if not isinstance(response, WebResponse):
-            await response(receive, send)
-            return
-        body = b"" if scope["method"] == "HEAD" else response.body
-        await respond(
-            send, response.status, body, response.content_type, (*response.headers, *SECURITY_HEADERS)
-        )
+            response = await self._respond(http)
+        except HttpError as refused:
+            response = WebResponse(refused.status, str(refused.error).encode(), b"text/plain; charset=utf-8")
+        if isinstance(response, WebResponse):
+            body = b"" if http.method == "HEAD" else response.body
+            headers = (*response.headers, *SECURITY_HEADERS)
+            await http.respond(response.status, body, headers, media_type=response.content_type)
+        else:
+            await response(http.receive, http.send)
+        return True
 
-    async def _respond(self, scope: AsgiScope, receive: Receive) -> WebResponse | StreamingResponse:
-        path = scope["path"]
+    async def _respond(self, http: HttpRequest) -> WebResponse | StreamingResponse:
+        path = http.path
         if path.startswith("/static/"):
-            return _static_file(path.removeprefix("/static/"), scope)
-        request = WebRequest(self._context, scope, receive)
+            return _static_file(path.removeprefix("/static/"), http.scope)
+        request = WebRequest(self._context, http)
         try:
             request.session = await self._sessions.find(cookies(request.headers).get(COOKIE))
             return await self._dispatch(request, path)
@@ -88,12 +81,10 @@ class WebApp:
             return _error_response(request, error)
         except MalformedForm:
             return _error_page(request, 400, "This form could not be read", "Reload the page and try again.")
-        except HttpError as refused:
-            return WebResponse(refused.status, str(refused.error).encode(), b"text/plain; charset=utf-8")
-        except Disconnected:
+        except (Disconnected, HttpError):
             raise
         except Exception:  # noqa: BLE001  # the edge: the user gets an error page, the log gets the traceback
-            request_id = scope.get(REQUEST_ID, "")
+            request_id = http.id.decode()
             _log.exception("page failed: %s %s (request %s)", request.method, path, request_id)
             hint = f"The server log has the details under request {request_id}."
             return _error_page(request, 500, "Something went wrong in Dittybag", hint)

@@ -13,15 +13,9 @@ from msgspec import Struct
 from dittybag.domain.accounts import Principal
 from dittybag.domain.errors import Conflict, DittybagError, Invalid, NotAllowed, NotFound, StorageError
 from dittybag.domain.projects import Project
+from dittybag.http.asgi_messages import AsgiScope, Header, Headers, Receive, Send
+from dittybag.http.http_request import HttpRequest
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.transports.http.asgi_messages import (
-    AsgiScope,
-    Header,
-    Headers,
-    Receive,
-    Send,
-    read_body,
-)
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.web.web_context import WebContext
@@ -74,14 +68,14 @@ class ListPages(Struct, frozen=True):
 class WebRequest:
     """A request from a browser, with its session, its project and its caller."""
 
-    def __init__(self, context: WebContext, scope: AsgiScope, receive: Receive) -> None:
+    def __init__(self, context: WebContext, http: HttpRequest) -> None:
         self.context = context
-        self.method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        self.method = "GET" if http.method == "HEAD" else http.method
         #: Percent-encoded, for links back to this page.
-        self.path = _raw_path(scope)
-        self.headers = Headers.from_scope(scope)
+        self.path = _raw_path(http.scope)
+        self.headers = http.headers
         self.session = ANONYMOUS
-        self.query_string = scope.get("query_string", b"").decode("ascii", "replace")
+        self.query_string = http.scope.get("query_string", b"").decode("ascii", "replace")
         #: The decoded path parameters of the route.
         self.parameters: Mapping[str, str] = {}
         #: The form fields by name; the last of several with the same name. `fields` has all of them.
@@ -90,7 +84,7 @@ class WebRequest:
         #: Set for pages of a project, which is nearly all of them.
         self._project: Project | None = None
         self._caller: Caller | None = None
-        self._receive = receive
+        self._http = http
 
     @cached_property
     def query(self) -> Mapping[str, str]:
@@ -199,7 +193,7 @@ class WebRequest:
 
     async def body(self, limit: int) -> bytes:
         """Return the raw request body. Raises `HttpError` or `Disconnected`."""
-        return await read_body(self.headers, self._receive, limit, _BODY_SECONDS)
+        return await self._http.read_body(limit, _BODY_SECONDS)
 
 
 def parse_number(text: str) -> int | None:

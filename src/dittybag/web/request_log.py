@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.domain.accounts import Principal
-from dittybag.protocol import Context
+from dittybag.protocol.request_context import Context
 
 #: Maximum number of logged requests.
 _MAX_REQUESTS: Final = 200

@@ -14,7 +14,7 @@ from minijinja import Environment, Markup
 
 from dittybag.domain.display import format_ago, format_count, format_size
 from dittybag.domain.times import iso
-from dittybag.protocol.transports.http.asgi_messages import Header
+from dittybag.http.asgi_messages import Header
 from dittybag.web import markdown_html
 from dittybag.web.browser_requests import NOTE_COOKIE, WebRequest, WebResponse, cookie, cookies, project_link
 

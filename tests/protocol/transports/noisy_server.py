@@ -13,7 +13,8 @@ import warnings
 
 from msgspec import Struct
 
-from dittybag.protocol import Context, Server, ServerLimits
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server, ServerLimits
 from dittybag.protocol.transports import stdio
 
 

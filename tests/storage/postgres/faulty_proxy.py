@@ -1,4 +1,4 @@
-"""A TCP proxy between a store and its server that can break connections during a commit."""
+"""A TCP proxy between a store and its server that breaks connections during a commit, or holds a response."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from enum import Enum, auto
+from typing import Final
 
-COMMIT = b"COMMIT\0"
+COMMIT: Final = b"COMMIT\0"
 #: Only writers send this.
-LOCK = b"pg_advisory_xact_lock"
+LOCK: Final = b"pg_advisory_xact_lock"
+#: Only the change feed sends this. Its responses belong to no request, and are never held.
+LISTEN: Final = b"LISTEN "
+
+#: Maximum duration of a wait for the client or the server.
+SECONDS: Final = 10
 
 
 class CommitFault(Enum):
@@ -20,7 +26,7 @@ class CommitFault(Enum):
     REQUEST_LOST = auto()
     #: The server commits, but the connection is cut before its response arrives.
     RESPONSE_LOST = auto()
-    #: The connection is cut, and the server receives the commit a little later.
+    #: The connection is cut, and the server receives the commit when the client waits for the lock again.
     REQUEST_DELAYED = auto()
 
 
@@ -29,7 +35,10 @@ class FaultyProxy:
 
     def __init__(self, server_port: int) -> None:
         self._server_port = server_port
-        self._pairs: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
+        self._connections: set[_Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._left = 0
+        self._released = asyncio.Event()
         self.port = 0
         #: The faults of the next commits, in order; further commits succeed.
         self.faults: list[CommitFault] = []
@@ -37,76 +46,129 @@ class FaultyProxy:
         self.fails_permanently = False
         self.is_down = False
         self.commits = 0
+        #: Set when a writer has asked for the lock.
+        self.lock_requested = asyncio.Event()
+        #: Set while a response is held.
+        self.holding = asyncio.Event()
 
     def cut(self) -> None:
         """Close all connections."""
-        for pair in self._pairs:
-            for end in pair:
-                end.transport.abort()
+        for connection in self._connections:
+            connection.abort()
+
+    def hold(self, number: int) -> None:
+        """Hold the response with this number, counted from now on, from 1."""
+        self._left = number
+        self.holding.clear()
+        self._released.clear()
+
+    def release(self) -> None:
+        """Pass on everything."""
+        self._left = 0
+        self._released.set()
+
+    async def close(self) -> None:
+        """Close all connections, and wait until their ends have noticed."""
+        self.release()
+        self.cut()
+        await asyncio.gather(*self._tasks)
 
     async def serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         if self.is_down:
             to_client.transport.abort()
             return
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         server, to_server = await asyncio.open_connection("127.0.0.1", self._server_port)
-        pair = (to_client, to_server)
-        self._pairs.add(pair)
-        with suppress(OSError):
-            try:
-                await asyncio.gather(
-                    self._forward_to_server(client, server, *pair), self._forward_to_client(server, to_client)
-                )
-            finally:
-                self._pairs.discard(pair)
-                for end in pair:
-                    end.transport.abort()
+        connection = _Connection(self, client, to_client, server, to_server)
+        self._connections.add(connection)
+        try:
+            await connection.forward()
+        finally:
+            self._connections.discard(connection)
+            connection.abort()
 
-    async def _forward_to_client(self, server: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        while data := await server.read(1 << 16):
-            to_client.write(data)
-            await to_client.drain()
-        to_client.transport.abort()
+    async def wait_if_held(self) -> None:
+        """Count a response, and wait if it is the one to hold."""
+        if self._left:
+            self._left -= 1
+            if not self._left:
+                self.holding.set()
+                await self._released.wait()
 
-    async def _forward_to_server(
+
+class _Connection:
+    """A client's connection and the proxy's own to the server."""
+
+    def __init__(
         self,
+        proxy: FaultyProxy,
         client: asyncio.StreamReader,
+        to_client: asyncio.StreamWriter,
         server: asyncio.StreamReader,
-        to_client: asyncio.StreamWriter,
         to_server: asyncio.StreamWriter,
     ) -> None:
-        writing = False
-        while data := await client.read(1 << 16):
-            writing = writing or LOCK in data
-            if writing and data.endswith(COMMIT):
-                self.commits += 1
-                if self.faults and (fault := self.faults.pop(0)) is not CommitFault.NONE:
-                    await self._fail_commit(fault, data, to_client, to_server)
-                    return
-            to_server.write(data)
-            await to_server.drain()
-        to_server.transport.abort()
+        self._proxy = proxy
+        self._client = client
+        self._to_client = to_client
+        self._server = server
+        self._to_server = to_server
+        self._is_feed = False
+        self._is_writer = False
 
-    async def _fail_commit(
-        self,
-        fault: CommitFault,
-        data: bytes,
-        to_client: asyncio.StreamWriter,
-        to_server: asyncio.StreamWriter,
-    ) -> None:
-        self.is_down = self.is_down or self.fails_permanently
-        if fault is not CommitFault.RESPONSE_LOST:
-            to_client.transport.abort()
+    def abort(self) -> None:
+        self._to_client.transport.abort()
+        self._to_server.transport.abort()
+
+    async def forward(self) -> None:
+        """Forward data in both directions until the server closes the connection."""
+        requests = asyncio.create_task(self._forward_requests())
+        with suppress(OSError):
+            await self._forward_responses()
+        requests.cancel()
+        with suppress(OSError, asyncio.CancelledError):
+            await requests
+
+    async def _forward_responses(self) -> None:
+        while data := await self._server.read(1 << 16):
+            if not self._is_feed:
+                await self._proxy.wait_if_held()
+            # The client may be gone; the server still has to be read until it ends.
+            with suppress(ConnectionError):
+                self._to_client.write(data)
+                await self._to_client.drain()
+
+    async def _forward_requests(self) -> None:
+        while data := await self._client.read(1 << 16):
+            self._is_feed = self._is_feed or LISTEN in data
+            self._is_writer = self._is_writer or LOCK in data
+            if self._is_writer and data.endswith(COMMIT):
+                self._proxy.commits += 1
+                if self._proxy.faults and (fault := self._proxy.faults.pop(0)) is not CommitFault.NONE:
+                    await self._fail_commit(fault, data)
+                    return
+            self._to_server.write(data)
+            await self._to_server.drain()
+            if LOCK in data:
+                self._proxy.lock_requested.set()
+        self._to_server.transport.abort()
+
+    async def _fail_commit(self, fault: CommitFault, data: bytes) -> None:
+        proxy = self._proxy
+        proxy.is_down = proxy.is_down or proxy.fails_permanently
+        proxy.lock_requested.clear()
+        self._to_client.transport.abort()
+        if fault is CommitFault.REQUEST_LOST:
+            self._to_server.transport.abort()
+            return
         if fault is CommitFault.REQUEST_DELAYED:
-            # By now the client has reconnected, and waits for the lock that this connection holds.
-            await asyncio.sleep(0.3)
-        if fault is not CommitFault.REQUEST_LOST:
-            to_client.transport.abort()
-            to_server.write(data)
-            await to_server.drain()
-            # The server closes the connection when it is done.
-            to_server.write_eof()
-            await asyncio.sleep(0.05)
-        to_server.transport.abort()
+            # The client has reconnected, and waits for the lock that this connection holds.
+            await asyncio.wait_for(proxy.lock_requested.wait(), SECONDS)
+        self._to_server.write(data)
+        # The server closes the connection when it is done.
+        self._to_server.write_eof()
 
 
 @asynccontextmanager
@@ -119,6 +181,4 @@ async def run_proxy(server_port: int) -> AsyncIterator[FaultyProxy]:
         yield proxy
     finally:
         listener.close()
-        proxy.cut()
-        # Let every connection notice.
-        await asyncio.sleep(0.02)
+        await proxy.close()

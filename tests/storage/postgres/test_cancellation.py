@@ -13,21 +13,21 @@ import pytest
 from tests.postgres_servers import PostgresServer
 from tests.storage.cancelled_requests import Request, fill, probe, reads, writes
 from tests.storage.cancelling_clients import SECONDS, TRANSPORTS, CancellingClient, CancellingHttpClient, ask
-from tests.storage.postgres.holding_proxy import HoldingProxy, run_holding_proxy
+from tests.storage.postgres.faulty_proxy import FaultyProxy, run_proxy
 
 #: More responses than any request waits for.
 MOST_RESPONSES = 40
 
 
 @pytest.fixture
-async def proxy(server: PostgresServer) -> AsyncIterator[HoldingProxy]:
-    async with run_holding_proxy(server.port) as proxy:
+async def proxy(server: PostgresServer) -> AsyncIterator[FaultyProxy]:
+    async with run_proxy(server.port) as proxy:
         yield proxy
 
 
 @pytest.fixture(params=TRANSPORTS)
 async def client(
-    request: pytest.FixtureRequest, proxy: HoldingProxy, server: PostgresServer, schema: str
+    request: pytest.FixtureRequest, proxy: FaultyProxy, server: PostgresServer, schema: str
 ) -> AsyncIterator[CancellingClient]:
     url = server.url(schema=schema).replace(f":{server.port}/", f":{proxy.port}/")
     async with TRANSPORTS[request.param]("--db", url) as client:
@@ -35,7 +35,7 @@ async def client(
 
 
 async def cancel_while_waiting(
-    client: CancellingClient, proxy: HoldingProxy, number: int, request: Request, prompt_id: str
+    client: CancellingClient, proxy: FaultyProxy, number: int, request: Request, prompt_id: str
 ) -> bool:
     """Cancel a request while it waits for this response. Returns False if there is no such response."""
     proxy.hold(number)
@@ -57,7 +57,7 @@ async def cancel_while_waiting(
 
 @pytest.mark.parametrize("kind", ["reads", "writes"])
 async def test_a_request_cancelled_at_any_await_changes_nothing_for_the_next(
-    client: CancellingClient, proxy: HoldingProxy, kind: str
+    client: CancellingClient, proxy: FaultyProxy, kind: str
 ) -> None:
     prompt_id = await fill(client)
     expected = await probe(client, prompt_id)

@@ -1,12 +1,8 @@
-"""Lost connections and server restarts: writes are neither lost nor repeated, and the store recovers.
-
-`TORTURE_RESTARTS=20 TORTURE_KILLS=1000 pytest tests/storage/postgres/test_connection_loss.py` for more.
-"""
+"""Lost connections and server restarts: writes are neither lost nor repeated, and the store recovers."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import signal
 import time
@@ -19,13 +15,13 @@ from dittybag.domain.errors import StorageBusy, StorageError, StorageUnreachable
 from dittybag.domain.ports import Transaction
 from dittybag.storage.postgres import retry
 from tests.postgres_servers import PostgresServer, run_postgres
+from tests.repetitions import SEED, repetitions
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage.postgres.faulty_proxy import CommitFault, FaultyProxy, run_proxy
 from tests.storage.postgres.task_workload import count_titles, create_task, run_clients
 
-RESTARTS = int(os.environ.get("TORTURE_RESTARTS", "3"))
-KILLS = int(os.environ.get("TORTURE_KILLS", "40"))
-SEED = int(os.environ.get("TORTURE_SEED", "20261120"))
+RESTARTS = repetitions(3, 20)
+KILLS = repetitions(40, 1000)
 
 #: All connections of the stores; any of them may be terminated.
 OWN_CONNECTIONS = "FROM pg_stat_activity WHERE application_name = 'dittybag'"

@@ -23,11 +23,11 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import Transaction
 from dittybag.storage.postgres import retry
-from dittybag.storage.postgres.migrations import NEWEST, load_migrations
+from dittybag.storage.postgres.migrations.postgres_migrations import NEWEST, load_migrations
 from dittybag.storage.postgres.postgres_connections import parse_address
 from dittybag.storage.postgres.postgres_store import PostgresStore
 from dittybag.storage.postgres.postgres_text_search import contains
-from dittybag.storage.sqlite import migrations as sqlite_migrations
+from dittybag.storage.sqlite.migrations import sqlite_migrations
 from tests.postgres_servers import PostgresServer, run_postgres
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage.postgres.task_workload import USER, count_titles, create_task

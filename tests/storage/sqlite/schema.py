@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import apsw
 
 import dittybag.storage.sqlite
-from dittybag.storage.sqlite.migrations import migrate
+from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate
 
 FILE = Path(dittybag.storage.sqlite.__file__).parent / "schema.sql"
 

@@ -8,14 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
 import msgspec
-import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.forked_processes import ROOT, ForkedProcess
+from tests.programs import skip_unless_ci
 
 
 class ScriptedProcess:
@@ -23,12 +22,14 @@ class ScriptedProcess:
 
     def __init__(self, module: str, *arguments: str, under: Sequence[str] = ()) -> None:
         """`under`: a command prefix such as `setpriv` that starts the process."""
-        self._process = subprocess.Popen(
-            [*under, sys.executable, "-m", f"tests.storage.sqlite.{module}", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-        )
+        pipe = subprocess.PIPE
+        module = f"tests.storage.sqlite.{module}"
+        self._process: subprocess.Popen[bytes]
+        if under:
+            command = [*under, sys.executable, "-m", module, *arguments]
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=ROOT)
+        else:
+            self._process = ForkedProcess(module, *arguments, stdin=pipe, stdout=pipe)
 
     def __enter__(self) -> Self:
         return self
@@ -76,7 +77,7 @@ def unshare_mounts() -> list[str]:
     """Return a command prefix for a process that can mount its own file systems."""
     command = ["unshare", "--user", "--map-root-user", "--mount"]
     if shutil.which("unshare") is None or subprocess.run([*command, "true"], check=False).returncode:
-        pytest.skip("this system does not allow unprivileged mounts")
+        skip_unless_ci("this system does not allow unprivileged mounts")
     return command
 
 
@@ -85,5 +86,5 @@ def drop_privileges() -> list[str]:
     if os.geteuid() != 0:
         return []
     if shutil.which("setpriv") is None:
-        pytest.skip("root ignores file permissions, and setpriv is not installed")
+        skip_unless_ci("root ignores file permissions, and setpriv is not installed")
     return ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]

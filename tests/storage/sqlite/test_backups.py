@@ -27,10 +27,11 @@ from dittybag.storage.sqlite.integrity_check import (
     rebuild_index,
     sqlite_version,
 )
-from dittybag.storage.sqlite.migrations import NEWEST, load_migrations
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations
 from dittybag.storage.sqlite.sqlite_connections import APPLICATION_ID
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
-from tests.storage.sqlite.scripted_process import ROOT, ScriptedProcess
+from tests.stdio_server_process import ROOT
+from tests.storage.sqlite.scripted_process import ScriptedProcess
 from tests.torture.sqlite_audit import SqliteAudit
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from dittybag.storage.sqlite.migrations import NEWEST
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST
 from tests.contracts.http_server_process import HttpServerProcess
 from tests.stdio_server_process import StdioServerProcess
 

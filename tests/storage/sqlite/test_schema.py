@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from dittybag.storage.sqlite.migrations import NEWEST, load_migrations, migrate
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations, migrate
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.storage.sqlite.schema import FILE, migrated_schema
 from tests.storage_contract.store_session import open_session

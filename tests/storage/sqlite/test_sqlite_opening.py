@@ -14,9 +14,10 @@ import pytest
 
 from dittybag.domain.errors import StorageError, StorageForeign, StorageTooNew
 from dittybag.domain.projects import DEFAULT_PROJECT
-from dittybag.storage.sqlite.migrations import NEWEST, migrate
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, migrate
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
-from tests.storage.sqlite.scripted_process import ROOT, ScriptedProcess
+from tests.stdio_server_process import ROOT
+from tests.storage.sqlite.scripted_process import ScriptedProcess
 
 PROCESSES = 10
 ROUNDS = 20

@@ -127,17 +127,6 @@ class TemplateRenderer:
             self._pool.close()
 
 
-class OnDemandSyntax:
-    """Checks templates in a child process that runs only meanwhile. Implements `TemplateSyntax`."""
-
-    async def syntax_error(self, source: str, *, client: Hashable = None) -> tuple[int, str] | None:
-        renderer = TemplateRenderer()
-        try:
-            return await renderer.syntax_error(source, client=client)
-        finally:
-            renderer.close()
-
-
 def _check_size(text: str, what: str, max_bytes: int) -> None:
     # A character has at most four bytes, so short texts need not be encoded.
     if len(text) * 4 > max_bytes and len(text.encode(errors="replace")) > max_bytes:

@@ -84,7 +84,6 @@ class ConnectionPool:
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            # Not `asyncio.timeout`, which needs a task: the fast path runs without one.
             done, _ = await asyncio.wait((turn,), timeout=STATEMENT_SECONDS)
             if not done:
                 raise TimeoutError  # noqa: TRY301  # handled like a cancellation

@@ -14,7 +14,7 @@ from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.storage.clock import now_microseconds
 from dittybag.storage.postgres import trigram_indexes
 from dittybag.storage.postgres.connection_pool import ConnectionPool
-from dittybag.storage.postgres.migrations import is_current, is_missing, migrate
+from dittybag.storage.postgres.migrations.postgres_migrations import is_current, is_missing, migrate
 from dittybag.storage.postgres.postgres_change_feed import ChangeFeed
 from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,

@@ -19,7 +19,7 @@ from dittybag.domain.changes import Interface
 from dittybag.domain.errors import StorageClosed, StorageError, StorageUnreachable, StorageUnsure
 from dittybag.domain.ports import Work
 from dittybag.storage.postgres.log_end import ViewedLogEnd
-from dittybag.storage.postgres.migrations import require_current
+from dittybag.storage.postgres.migrations.postgres_migrations import require_current
 from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
     ConnectionLost,

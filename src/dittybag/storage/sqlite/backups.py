@@ -33,7 +33,7 @@ from dittybag.storage.sqlite.integrity_check import (
     rebuild_index,
     schema_version,
 )
-from dittybag.storage.sqlite.migrations import NEWEST, migrate
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, migrate
 from dittybag.storage.sqlite.sqlite_connections import (
     connect,
     prepare_folder,

@@ -22,7 +22,7 @@ from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.domain.resources import Resource
 from dittybag.storage.sql.content_table import ContentTable
 from dittybag.storage.sql.row_mapping import PURGED_JSON
-from dittybag.storage.sqlite.migrations import NEWEST, load_migrations
+from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations
 from dittybag.storage.sqlite.sqlite_connections import (
     OpenFiles,
     connect,

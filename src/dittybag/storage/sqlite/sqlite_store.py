@@ -17,7 +17,7 @@ from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.storage.clock import now_microseconds
 from dittybag.storage.sql.default_project import create_default_project
 from dittybag.storage.sql.sql_transaction import SqlTransaction
-from dittybag.storage.sqlite.migrations import is_current, migrate, require_current
+from dittybag.storage.sqlite.migrations.sqlite_migrations import is_current, migrate, require_current
 from dittybag.storage.sqlite.sqlite_change_feed import INTERVAL_SECONDS, ChangeFeed
 from dittybag.storage.sqlite.sqlite_connections import (
     OpenFiles,

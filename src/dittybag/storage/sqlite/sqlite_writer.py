@@ -14,7 +14,7 @@ from dittybag.domain.changes import Interface
 from dittybag.domain.errors import StorageFailed, StorageReplaced, StorageUnsure
 from dittybag.domain.ports import Work
 from dittybag.storage.sql.sql_transaction import SqlTransaction
-from dittybag.storage.sqlite.migrations import require_current
+from dittybag.storage.sqlite.migrations.sqlite_migrations import require_current
 from dittybag.storage.sqlite.sqlite_connections import OpenFiles, connect, to_storage_error
 from dittybag.storage.sqlite.sqlite_driver import run_synchronously
 from dittybag.storage.sqlite.sqlite_queries import SqliteTables

@@ -16,9 +16,11 @@ from dittybag.domain.errors import DittybagError, ResourceNotFound
 from dittybag.domain.mime_types import extension_of
 from dittybag.domain.queries import ResourceOrder, ResourceQuery
 from dittybag.domain.resources import CONTENT_BYTES, Resource
-from dittybag.protocol import Context, ProtocolError, UnknownResource, uri_templates
+from dittybag.http.asgi_messages import Header
+from dittybag.protocol import uri_templates
 from dittybag.protocol.jsonrpc import encode
-from dittybag.protocol.transports.http.asgi_messages import Header
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.wire_errors import ProtocolError, UnknownResource
 from dittybag.services.caller import Caller
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
 from dittybag.web.pages.entity_history import deletion_of, version_page

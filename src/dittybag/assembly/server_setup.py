@@ -1,0 +1,66 @@
+"""Servers for MCP clients, built from settings."""
+
+from __future__ import annotations
+
+from dittybag.assembly.logging_setup import log_to_stderr
+from dittybag.assembly.workspace_session import open_workspace
+from dittybag.config import Settings, SettingsError
+from dittybag.contracts.profiles import PROFILES, build_server, visible_tools
+from dittybag.contracts.tool_specs import TOOLSETS, ServerScope
+from dittybag.library.library_folders import Directories
+from dittybag.library.library_service import LibraryService
+from dittybag.library.render.template_renderer import TemplateRenderer
+from dittybag.protocol.server import Observer, Server
+from dittybag.protocol.transports import stdio
+from dittybag.services.template_service import TemplateService
+
+
+def check_profile_and_toolsets(settings: Settings) -> None:
+    """Raise `SettingsError` for an unknown profile or toolset, or if no tool is left."""
+    if settings.profile not in PROFILES:
+        known = ", ".join(PROFILES)
+        raise SettingsError(f"there is no profile '{settings.profile}'; use one of: {known}")
+    for name in settings.toolsets:
+        if name not in TOOLSETS:
+            raise SettingsError(f"there is no toolset '{name}'; use one of: {', '.join(TOOLSETS)}")
+    profile = PROFILES[settings.profile]
+    if settings.toolsets and not visible_tools(profile, read_only=False, toolsets=settings.toolsets):
+        available = ", ".join(dict.fromkeys(tool.toolset for tool in profile.tools)) or "none"
+        raise SettingsError(
+            f"the profile '{profile.name}' has no tools in these toolsets; its toolsets: {available}"
+        )
+
+
+async def open_server(settings: Settings, observe: Observer | None = None) -> tuple[ServerScope, Server]:
+    """Open the workspace and project of the settings, and build a server for them."""
+    renderer = TemplateRenderer()
+    workspace = await open_workspace(settings, renderer)
+    try:
+        project = await workspace.projects.find(settings.project)
+    except BaseException:
+        await workspace.store.close()
+        raise
+    libraries = LibraryService(Directories(settings.home, settings.foreign_libraries), renderer)
+    server_scope = ServerScope(
+        workspace, TemplateService(renderer, libraries), libraries, project.id, settings.actor
+    )
+    server = build_server(
+        PROFILES[settings.profile],
+        server_scope,
+        read_only=settings.read_only,
+        toolsets=settings.toolsets,
+        observe=observe,
+    )
+    return server_scope, server
+
+
+def serve_stdio(settings: Settings) -> None:
+    """Serve one client on standard input and output until it disconnects."""
+    check_profile_and_toolsets(settings)
+    log_to_stderr()
+
+    async def server() -> Server:
+        _, server = await open_server(settings)
+        return server
+
+    stdio.run(server)

@@ -1,0 +1,67 @@
+"""Paths for the people who run the server: /healthz, /readyz and /metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dittybag import __version__
+from dittybag.contracts.tool_specs import ServerScope
+from dittybag.domain.errors import DittybagError
+from dittybag.http.endpoint import HttpEndpoint
+from dittybag.http.http_request import HttpRequest
+from dittybag.http.metrics import Metrics
+from dittybag.protocol.jsonrpc import encode
+
+
+class Operations:
+    """Responds with the state of the server."""
+
+    def __init__(
+        self, server_scope: ServerScope, metrics: Metrics, endpoints: Collection[HttpEndpoint]
+    ) -> None:
+        self._server_scope = server_scope
+        self._metrics = metrics
+        self._endpoints = endpoints
+
+    async def health(self, request: HttpRequest) -> None:
+        await request.respond(200, encode({"status": "ok", "version": __version__}))
+
+    async def readiness(self, request: HttpRequest) -> None:
+        try:
+            await self._server_scope.workspace.store.check()
+        except DittybagError as error:
+            await request.respond(503, encode({"status": "not ready", "problem": str(error)}))
+        else:
+            await request.respond(200, encode({"status": "ready"}))
+
+    async def metrics(self, request: HttpRequest) -> None:
+        stored = {f'kind="{kind}"': count for kind, count in (await self._count_entities()).items()}
+        streams = sum(endpoint.streams for endpoint in self._endpoints)
+        sessions = sum(endpoint.sessions for endpoint in self._endpoints)
+        text = self._metrics.text(
+            {
+                "dittybag_stored": ("Stored entities by kind.", stored),
+                "dittybag_open_streams": ("Open event streams.", {"": streams}),
+                "dittybag_open_sessions": ("Open sessions on this server.", {"": sessions}),
+                "dittybag_renderer_restarts_total": (
+                    "Restarts of template worker processes.",
+                    {"": self._server_scope.templates.restarts},
+                ),
+            }
+        )
+        await request.respond(200, text.encode(), media_type=b"text/plain; version=0.0.4")
+
+    async def _count_entities(self) -> dict[str, int]:
+        """The number of entities by kind; empty if the store cannot be read."""
+        workspace = self._server_scope.workspace
+        try:
+            sizes = await workspace.projects.all()
+            tasks = await workspace.tasks.count_all()
+        except DittybagError:
+            return {}
+        return {
+            "projects": len(sizes),
+            "prompts": sum(size.prompts for size in sizes),
+            "resources": sum(size.resources for size in sizes),
+            "tasks": tasks,
+        }

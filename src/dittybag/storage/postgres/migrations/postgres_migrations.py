@@ -1,0 +1,147 @@
+"""Numbered schema migrations. Each is committed together with its record."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import Final
+
+from dittybag.domain.errors import StorageFailed, StorageForeign, StorageTooNew
+from dittybag.storage.postgres.postgres_connections import (
+    DRIVER_ERRORS,
+    PostgresAddress,
+    PostgresConnection,
+    connect,
+    lock_keys,
+    quoted,
+    translate_error,
+)
+from dittybag.storage.postgres.postgres_driver import PostgresDriver
+from dittybag.storage.postgres.trigram_indexes import create_trigram_indexes
+from dittybag.storage.sql.task_refolding import refold_tasks
+
+_FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
+
+#: The table comment that distinguishes our tables from others of the same name.
+_MARK: Final = "The migrations of a Dittybag workspace"
+
+_CREATE_RECORDS: Final = f"""
+CREATE TABLE IF NOT EXISTS migrations (
+    number     bigint PRIMARY KEY,
+    name       text   COLLATE "C" NOT NULL,
+    applied_at bigint NOT NULL
+);
+COMMENT ON TABLE migrations IS '{_MARK}'
+"""
+
+#: All tables. Another program's schema may contain tables of the same name.
+_OWN_TABLES: Final = (
+    "migrations",
+    "projects",
+    "prompts",
+    "resources",
+    "tasks",
+    "contents",
+    "changes",
+    "counters",
+    "writers",
+    "sessions",
+    "users",
+    "tokens",
+    "members",
+    "account_events",
+    "idempotency_keys",
+    "restricted_projects",
+    "content_uses",
+    "pending_purges",
+)
+
+#: The newest schema version. A constant, so that opening a workspace does not read the folder.
+NEWEST: Final = 8
+#: The migration after which the searched texts of tasks have no accents. SQL cannot fold them.
+_FOLD_ACCENTS: Final = 6
+
+
+def load_migrations() -> list[tuple[int, str, str]]:
+    """Return the number, name and SQL of every migration."""
+    folder = os.path.dirname(__file__)  # noqa: PTH120  # pathlib is slow to import
+    found = (match for name in os.listdir(folder) if (match := _FILE.fullmatch(name)))  # noqa: PTH208
+    result = []
+    for match in sorted(found, key=lambda match: match[0]):
+        with open(os.path.join(folder, match[0]), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+            result.append((int(match[1]), match[2], file.read()))
+    return result
+
+
+async def is_current(connection: PostgresConnection, where: PostgresAddress) -> bool:
+    """Whether the schema is the newest.
+
+    Raises `StorageTooNew` for a newer version of Dittybag and `StorageForeign` for tables of another program.
+    """
+    return await _version(connection, where) == NEWEST
+
+
+async def is_missing(connection: PostgresConnection, where: PostgresAddress) -> bool:
+    """Whether there are no tables of a workspace. Raises the same errors as `is_current`."""
+    return await _version(connection, where) == 0
+
+
+async def _version(connection: PostgresConnection, where: PostgresAddress) -> int:
+    rows = await connection.fetch(
+        """SELECT relname::text, obj_description(pg_class.oid, 'pg_class') FROM pg_class
+           JOIN pg_namespace ON pg_namespace.oid = relnamespace
+           WHERE nspname = current_schema() AND relname::text = ANY($1)""",
+        _OWN_TABLES,
+    )
+    comments: dict[str, str | None] = {row[0]: row[1] for row in rows}
+    if not comments:
+        return 0
+    if comments.get("migrations") != _MARK:
+        raise StorageForeign(where.display_url)
+    found = int(await connection.fetchval("SELECT coalesce(max(number), 0) FROM migrations"))
+    _refuse_newer(found, where)
+    return found
+
+
+def _refuse_newer(found: int, where: PostgresAddress) -> None:
+    if found > NEWEST:
+        raise StorageTooNew(where.display_url, found=found, known=NEWEST)
+
+
+def require_current(version: int, where: PostgresAddress) -> None:
+    """Raise `StorageError` unless this is the newest schema version."""
+    _refuse_newer(version, where)
+    if version < NEWEST:
+        raise StorageFailed(where.display_url, "the schema is no longer the one of this version of Dittybag")
+
+
+async def migrate(where: PostgresAddress, schema: str) -> None:
+    """Migrate a new or old schema to the newest version. Several processes may do so at the same time."""
+    connection = await connect(where, writable=True)
+    try:
+        # The writers' lock, so that there are no writes meanwhile. It is released with the connection.
+        await connection.execute(f"SET statement_timeout = 0; SELECT pg_advisory_lock({lock_keys(schema)})")
+        if where.schema is not None and await connection.fetchval("SELECT current_schema()") is None:
+            await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(where.schema)}")
+        done = await _version(connection, where)
+        if done == 0 and await connection.fetchval("SHOW server_encoding") != "UTF8":
+            raise StorageFailed(
+                where.display_url, "the database must have the encoding UTF8 to store any text"
+            )
+        for number, name, sql in load_migrations():
+            if number > done:
+                async with connection.transaction():
+                    await connection.execute(_CREATE_RECORDS)
+                    await connection.execute(sql)
+                    if number == _FOLD_ACCENTS:
+                        async for _ in refold_tasks(PostgresDriver(connection)):
+                            pass
+                    record = (number, name, time.time_ns() // 1000)
+                    await connection.execute("INSERT INTO migrations VALUES ($1, $2, $3)", *record)
+        await create_trigram_indexes(connection)
+        await connection.close(timeout=1)
+    except DRIVER_ERRORS as error:
+        raise translate_error(error, connection, where.display_url) from error
+    finally:
+        connection.terminate()

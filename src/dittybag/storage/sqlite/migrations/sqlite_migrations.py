@@ -1,0 +1,107 @@
+"""Numbered schema migrations. Each is committed together with its record."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import Final
+
+import apsw
+
+from dittybag.domain.errors import StorageFailed, StorageTooNew
+from dittybag.storage.sqlite.sqlite_connections import APPLICATION_ID, BUSY_SECONDS, connect, translate_errors
+
+_FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
+
+_CREATE_RECORDS: Final = """
+CREATE TABLE IF NOT EXISTS migrations (
+    number     INTEGER PRIMARY KEY,
+    name       TEXT    NOT NULL,
+    applied_at INTEGER NOT NULL
+) STRICT
+"""
+
+#: The newest schema version. A constant, so that opening a database does not read the folder.
+NEWEST: Final = 8
+#: The migration after which the searched texts of tasks have no accents. SQL cannot fold them.
+_FOLD_ACCENTS: Final = 6
+
+
+def load_migrations() -> list[tuple[int, str, str]]:
+    """Return the number, name and SQL of every migration."""
+    folder = os.path.dirname(__file__)  # noqa: PTH120  # pathlib is slow to import
+    found = (match for name in os.listdir(folder) if (match := _FILE.fullmatch(name)))  # noqa: PTH208
+    result = []
+    for match in sorted(found, key=lambda match: match[0]):
+        with open(os.path.join(folder, match[0]), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+            result.append((int(match[1]), match[2], file.read()))
+    return result
+
+
+def is_current(connection: apsw.Connection, path: str) -> bool:
+    """Whether the schema is the newest. Raises `StorageTooNew` for a newer version of Dittybag."""
+    with translate_errors(path):
+        found = int(connection.execute("PRAGMA user_version").get)
+    if found > NEWEST:
+        raise StorageTooNew(path, found=found, known=NEWEST)
+    return found == NEWEST
+
+
+def require_current(connection: apsw.Connection, path: str) -> None:
+    """Raise `StorageError` unless the schema is the newest."""
+    if not is_current(connection, path):
+        raise StorageFailed(path, "the schema is no longer the one of this version of Dittybag")
+
+
+def migrate(path: str) -> None:
+    """Migrate a new or old file to the newest schema. Several processes may do so at the same time."""
+    connection = connect(path, writable=True)
+    try:
+        with translate_errors(path):
+            # Written first, and directly to the file: there is no write-ahead log yet.
+            if connection.pragma("application_id") == 0:
+                connection.pragma("application_id", APPLICATION_ID)
+            _enable_write_ahead_log(connection, path)
+        for number, name, sql in load_migrations():
+            with translate_errors(path):
+                _apply(connection, path, number, name, sql)
+    finally:
+        connection.close()
+
+
+def _enable_write_ahead_log(connection: apsw.Connection, path: str) -> None:
+    """Switch to a write-ahead log. SQLite does not call the busy handler here, so retry."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            mode = connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+            continue
+        if mode != "wal":
+            raise StorageFailed(path, "SQLite cannot use a write-ahead log here")
+        return
+
+
+def _apply(connection: apsw.Connection, path: str, number: int, name: str, sql: str) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not is_current(connection, path) and connection.pragma("user_version") < number:
+            connection.execute(_CREATE_RECORDS)
+            connection.execute(sql)
+            if number == _FOLD_ACCENTS:
+                # Imported here because it is needed once in the life of a database.
+                from dittybag.storage.sqlite.task_index import refold_index
+
+                refold_index(connection)
+            record = (number, name, time.time_ns() // 1000)
+            connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", record)
+            connection.pragma("user_version", number)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
