@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT := constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check conformance format bench torture pictures clean
+.PHONY: help run test check conformance format bench torture bugs pictures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,9 @@ bench: $(VENV)/.dev ## run all benchmarks and print tables; ARGS are passed to e
 torture: $(VENV)/.dev ## run only the kill, fault and fuzz tests, with many more repetitions
 	TORTURE=1 $(BIN)/pytest tests/torture $$(grep -rl --include='test_*.py' --exclude-dir=torture tests.repetitions tests) \
 	    -o timeout=7200 $(ARGS)
+
+bugs: $(VENV)/.dev ## plant known bugs into copies of the source, and check that the tests catch them
+	@$(BIN)/python -m tests.torture.plant $(ARGS)
 
 pictures: $(VENV)/.dev ## regenerate the pictures of the documentation
 	@$(BIN)/python -m tests.e2e.pictures

@@ -1,0 +1,515 @@
+"""Known bugs, each as an edit of the source and the tests that must catch it. `plant.py` plants them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+
+class Bug(Struct, frozen=True):
+    """A bug that the tests must catch."""
+
+    name: str
+    #: What a user would see.
+    effect: str
+    #: Files below `src/dittybag`, each with a text that occurs once and its replacement.
+    edits: tuple[tuple[str, str, str], ...]
+    tests: tuple[str, ...]
+
+
+BUGS: Final = (
+    # Durability and the change log
+    Bug(
+        "ack-before-commit",
+        "A write is acknowledged before it is on disk, and lost by a kill.",
+        (
+            (
+                "storage/sqlite/sqlite_writer.py",
+                "                tables.queries.pending.write()\n",
+                "                self._deliver(jobs)\n                tables.queries.pending.write()\n",
+            ),
+            (
+                "storage/sqlite/sqlite_writer.py",
+                "            self._deliver(jobs)\n        if self._tables",
+                "        if self._tables",
+            ),
+        ),
+        ("tests/torture/test_kills.py", "tests/contracts/test_interrupted_writes.py"),
+    ),
+    Bug(
+        "synchronous-normal",
+        "An acknowledged write is lost by a power failure.",
+        (
+            (
+                "storage/sqlite/sqlite_connections.py",
+                '"PRAGMA synchronous = FULL"',
+                '"PRAGMA synchronous = NORMAL"',
+            ),
+        ),
+        ("tests/storage/sqlite/test_concurrent_access.py",),
+    ),
+    Bug(
+        "failed-job-fails-its-batch",
+        "A write that fails also undoes writes of others that share its commit.",
+        (
+            (
+                "storage/sqlite/sqlite_writer.py",
+                "            # One job failed halfway. Run each in its own transaction.\n            for job in jobs:\n",
+                "            for job in jobs[:1]:\n",
+            ),
+        ),
+        ("tests/storage_contract/test_transactions.py",),
+    ),
+    Bug(
+        "no-version-check",
+        "Of two clients that change the same version, the second overwrites the first.",
+        (
+            (
+                "storage/sql/entity_rows.py",
+                'condition = f"{sql} AND version = ${len(values) + 2}"',
+                'condition = f"{sql} AND version <= ${len(values) + 2} + 1"',
+            ),
+        ),
+        ("tests/storage_contract/test_transactions.py",),
+    ),
+    Bug(
+        "deletion-not-logged",
+        "A deletion is not in the history and cannot be undone.",
+        (
+            (
+                "storage/sql/sql_transaction.py",
+                "        await self._append(change)\n        return after\n",
+                '        if action != "delete":\n            await self._append(change)\n        return after\n',
+            ),
+        ),
+        ("tests/storage_contract/test_random_operations.py", "tests/cli/test_history_and_undo.py"),
+    ),
+    Bug(
+        "one-batch-per-change",
+        "Undoing an operation on many items undoes only one of them.",
+        (
+            (
+                "storage/sql/sql_transaction.py",
+                "        self._batch = self._batch or seq\n",
+                "        self._batch = seq\n",
+            ),
+        ),
+        ("tests/storage_contract/test_transactions.py",),
+    ),
+    Bug(
+        "no-advisory-lock",
+        "Two servers on one PostgreSQL give two changes the same number.",
+        (
+            (
+                "storage/postgres/postgres_writer.py",
+                'f"BEGIN; SELECT pg_advisory_xact_lock({lock_keys(schema)})"',
+                '"BEGIN; SELECT 1"',
+            ),
+        ),
+        ("tests/storage_contract/test_transactions.py",),
+    ),
+    Bug(
+        "commit-repeated-after-lost-answer",
+        "A write is done twice if the connection is lost while PostgreSQL commits.",
+        (
+            (
+                "storage/postgres/postgres_writer.py",
+                "            if await self._was_committed():\n                return\n",
+                "            await self._was_committed()\n",
+            ),
+        ),
+        ("tests/storage/postgres/test_connection_loss.py",),
+    ),
+    Bug(
+        "cancelled-write-still-queued",
+        "A cancelled write is executed although nobody waits for it.",
+        (
+            (
+                "storage/sqlite/sqlite_writer.py",
+                "        if job.abandoned:\n            # The caller was cancelled while this process waited for the lock.\n"
+                "            return True\n",
+                "",
+            ),
+            (
+                "storage/sqlite/sqlite_writer.py",
+                "self._run_jobs([job for job in jobs if not job.abandoned])",
+                "self._run_jobs(jobs)",
+            ),
+        ),
+        ("tests/storage/sqlite/test_cancellation.py", "tests/storage_contract/test_transactions.py"),
+    ),
+    # Notifications
+    Bug(
+        "lost-notification",
+        "A client is not told of changes by another process after many changes at once.",
+        (
+            (
+                "storage/sqlite/sqlite_change_feed.py",
+                "self.behind = len(found) == MAX_CHANGES_PER_READ",
+                "self.behind = False",
+            ),
+        ),
+        ("tests/storage_contract/test_store_notifications.py",),
+    ),
+    Bug(
+        "lost-notification-on-postgres",
+        "A client is not told of changes by another server after many changes at once.",
+        (
+            (
+                "storage/postgres/postgres_change_feed.py",
+                "        self._seq = found[-1][0]\n",
+                "        self._seq = found[-1][0] + 1\n",
+            ),
+        ),
+        ("tests/storage_contract/test_store_notifications.py",),
+    ),
+    Bug(
+        "stale-list-cache",
+        "A list does not show a change of another process.",
+        (
+            (
+                "storage/sqlite/sqlite_change_feed.py",
+                "        if commits == self._commits and not self.behind:\n",
+                "        if commits != self._commits and not self.behind:\n",
+            ),
+        ),
+        (
+            "tests/storage_contract/test_store_notifications.py",
+            "tests/contracts/test_change_notifications.py",
+        ),
+    ),
+    Bug(
+        "unsubscribed-stream-notified",
+        "A subscribed client gets no updates of a resource.",
+        (
+            (
+                "protocol/subscriptions.py",
+                "            if uri in stream.uris:\n",
+                "            if uri not in stream.uris:\n",
+            ),
+        ),
+        ("tests/protocol/test_engine_subscriptions.py",),
+    ),
+    # Undo
+    Bug(
+        "undo-forgets-tags",
+        "Undoing a change of a prompt does not restore its tags.",
+        (
+            (
+                "services/history_service.py",
+                "    restored: Any = replace(wanted, version=last.version + 1)\n",
+                "    restored: Any = replace(wanted, version=last.version + 1)\n"
+                '    if hasattr(wanted, "tags"):\n        restored = replace(restored, tags=last.tags)\n',
+            ),
+        ),
+        ("tests/cli/test_history_and_undo.py",),
+    ),
+    Bug(
+        "undo-overwrites-silently",
+        "Undo overwrites a change that was made after the plan was shown.",
+        (
+            (
+                "services/history_service.py",
+                "    if seen is not None and any(item.seq > seen for item in await _later_changes(transaction, changes)):\n"
+                "        raise ChangedMeanwhile\n",
+                "",
+            ),
+        ),
+        ("tests/web", "tests/cli/test_history_and_undo.py"),
+    ),
+    Bug(
+        "undo-of-others",
+        "A user sees and undoes changes of the tasks of others.",
+        (
+            (
+                "services/history_service.py",
+                "    return isinstance(change.state, Task | Purged) and change.state.user == caller.user\n",
+                "    return True\n",
+            ),
+        ),
+        ("tests/accounts/test_service_permissions.py", "tests/accounts/test_permission_matrix.py"),
+    ),
+    # Access
+    Bug(
+        "missing-owner-filter",
+        "A user reads a task of another user by its number.",
+        (
+            (
+                "storage/sql/task_table.py",
+                "select_one('id = $1 AND \"user\" = $2', id, user)",
+                'select_one(\'id = $1 AND "user" = "user"\', id)',
+            ),
+        ),
+        ("tests/accounts/test_service_permissions.py", "tests/accounts/test_permission_matrix.py"),
+    ),
+    Bug(
+        "read-only-token-writes",
+        "A token with the read scope changes tasks.",
+        (
+            (
+                "services/caller.py",
+                "    if caller.principal is not None and not caller.principal.changes_own:\n",
+                "    if caller.principal is not None and caller.principal.changes_own is None:\n",
+            ),
+        ),
+        ("tests/accounts/test_service_permissions.py",),
+    ),
+    Bug(
+        "reader-changes-project",
+        "A member who may only read a project changes it.",
+        (
+            (
+                "services/caller.py",
+                "    if caller.principal is not None and not caller.principal.changes_project:\n",
+                "    if caller.principal is not None and caller.principal.changes_project is None:\n",
+            ),
+        ),
+        ("tests/accounts/test_service_permissions.py",),
+    ),
+    Bug(
+        "disabled-user-admitted",
+        "The token of a disabled user still works.",
+        (
+            (
+                "services/account_service.py",
+                "    if user is None or user.disabled_at is not None:\n        return None\n    role",
+                "    if user is None:\n        return None\n    role",
+            ),
+        ),
+        ("tests/accounts/test_token_authentication.py", "tests/accounts/test_service_permissions.py"),
+    ),
+    Bug(
+        "revoked-token-cached",
+        "A revoked token works for minutes.",
+        (("http/authentication.py", "CACHE_SECONDS: Final = 2.0", "CACHE_SECONDS: Final = 200.0"),),
+        ("tests/accounts/test_token_authentication.py", "tests/accounts/test_stream_authentication.py"),
+    ),
+    Bug(
+        "row-security-off",
+        "A query that forgets its owner returns the rows of others on PostgreSQL.",
+        (
+            (
+                "storage/postgres/row_security.py",
+                'return "" if viewer is None else f"user:{viewer}"',
+                'return ""',
+            ),
+        ),
+        ("tests/accounts/test_row_security.py",),
+    ),
+    Bug(
+        "result-of-another-owner",
+        "A client gets the stored result of another client with the same idempotency key.",
+        (
+            (
+                "storage/sql/idempotency_table.py",
+                '                 WHERE owner = $1 AND key = $2"""\n        row',
+                '                 WHERE $1 = $1 AND key = $2"""\n        row',
+            ),
+        ),
+        ("tests/accounts/test_idempotency_key_owners.py",),
+    ),
+    Bug(
+        "key-recorded-late",
+        "A repeated call runs twice.",
+        (
+            (
+                "services/idempotency_service.py",
+                "            raise DuplicateCall(stored)\n",
+                "            pass\n",
+            ),
+        ),
+        ("tests/contracts/test_task_manager_contract.py", "tests/contracts/test_interrupted_writes.py"),
+    ),
+    Bug(
+        "any-audience",
+        "An access token for another service is accepted.",
+        (
+            (
+                "identity/token_claims.py",
+                "settings.audience not in audiences",
+                "not audiences",
+            ),
+        ),
+        ("tests/identity/test_bad_tokens.py",),
+    ),
+    Bug(
+        "any-host",
+        "A web page reaches a local server by DNS rebinding.",
+        (
+            (
+                "http/host_checks.py",
+                "if len(hosts) != 1 or _host_name(hosts[0]) not in self._hosts:",
+                "if len(hosts) != 1:",
+            ),
+        ),
+        ("tests/http/test_host_checks.py",),
+    ),
+    Bug(
+        "any-origin",
+        "A foreign web page sends requests to a local server.",
+        (
+            (
+                "http/host_checks.py",
+                "            if not is_local and origin",
+                "            if is_local and origin",
+            ),
+        ),
+        ("tests/http/test_host_checks.py",),
+    ),
+    # The web UI
+    Bug(
+        "unescaped-task-title",
+        "The title of a task runs as a script in the browser.",
+        (
+            (
+                "web/templates/tasks/task_card.html",
+                'href="{{ base }}/{{ task.id }}">{{ task.title }}</a>',
+                'href="{{ base }}/{{ task.id }}">{{ task.title|safe }}</a>',
+            ),
+        ),
+        ("tests/e2e/test_script_injection.py",),
+    ),
+    Bug(
+        "form-without-secret",
+        "Another website submits forms of the web UI.",
+        (
+            (
+                "web/app.py",
+                "    if not is_own_form(request.session, secret_sent):\n",
+                "    if secret_sent and not is_own_form(request.session, secret_sent):\n",
+            ),
+        ),
+        ("tests/web",),
+    ),
+    # The protocol
+    Bug(
+        "cursor-of-another-list",
+        "A cursor of one list is accepted by another one.",
+        (("protocol/cursors.py", "    if written_for != method:\n", "    if not written_for:\n"),),
+        ("tests/protocol/test_list_pages_and_completion.py", "tests/contracts/test_list_paging.py"),
+    ),
+    Bug(
+        "unbounded-message",
+        "A message of a million values blocks the server.",
+        (
+            (
+                "protocol/frame_scan.py",
+                "    if values > MAX_VALUES:\n",
+                "    if values > 1000 * MAX_VALUES:\n",
+            ),
+        ),
+        ("tests/contracts/test_expensive_messages.py",),
+    ),
+    # Libraries
+    Bug(
+        "link-out-of-library",
+        "A link in a library reads a file outside of it.",
+        (
+            (
+                "library/safe_folder.py",
+                'return target[len(inside) :].replace(os.sep, "/") if target.startswith(inside) else None',
+                "return os.path.relpath(target, root) if target.startswith(inside[:2]) else None",
+            ),
+            (
+                "library/safe_folder.py",
+                '        if any(part in ("", ".", "..") or',
+                '        if any(part in ("", ".") or',
+            ),
+        ),
+        ("tests/library/test_safe_folder.py",),
+    ),
+    Bug(
+        "link-in-archive",
+        "A symbolic link in an archive is installed.",
+        (
+            (
+                "library/sources/zip_archives.py",
+                "    if kind == stat.S_IFLNK:\n",
+                "    if kind == stat.S_IFSOCK:\n",
+            ),
+        ),
+        ("tests/library/test_hostile_archives.py",),
+    ),
+    Bug(
+        "zip-bomb",
+        "A small archive fills the disk.",
+        (("library/sources/zip_archives.py", "_MAX_RATIO: Final = 200", "_MAX_RATIO: Final = 200_000"),),
+        ("tests/library/test_hostile_archives.py",),
+    ),
+    Bug(
+        "unlimited-template-memory",
+        "A template takes all memory.",
+        (("library/render/resource_limits.py", "96 * 1024 * 1024", "96 * 1024 * 1024 * 1024"),),
+        ("tests/library/render", "tests/torture/test_bombs.py"),
+    ),
+    Bug(
+        "unlimited-template-time",
+        "A template runs for ever.",
+        (
+            (
+                "library/render/resource_limits.py",
+                "    signal.setitimer(signal.ITIMER_REAL, DEADLINE_SECONDS)\n",
+                "    signal.setitimer(signal.ITIMER_REAL, 1000 * DEADLINE_SECONDS)\n",
+            ),
+        ),
+        ("tests/library/render",),
+    ),
+    # Files of others
+    Bug(
+        "disconnect-loses-text",
+        "`disconnect` does not restore the configuration of a client to the byte.",
+        (
+            (
+                "clients/reversible_edits.py",
+                "    edits = [TextEdit(edit.at, edit.at + len(edit.new), edit.old) for edit in applied]\n",
+                "    edits = [TextEdit(edit.at, edit.at + len(edit.new), edit.old.strip()) for edit in applied]\n",
+            ),
+        ),
+        ("tests/clients/test_config_file_edits.py", "tests/clients/test_json_format.py"),
+    ),
+    # The command line
+    Bug(
+        "control-characters-in-errors",
+        "An error message with text of others controls the terminal.",
+        (
+            (
+                "cli/error_output.py",
+                '    printable = re.sub(_CONTROL, "\\N{REPLACEMENT CHARACTER}", message)\n',
+                "    printable = message\n",
+            ),
+        ),
+        ("tests/cli/test_commands.py", "tests/cli/test_prompt.py"),
+    ),
+    Bug(
+        "conflict-exits-with-zero",
+        "A script does not notice that a command found nothing.",
+        (("cli/error_output.py", "    NOT_FOUND = 3\n", "    NOT_FOUND = 0\n"),),
+        ("tests/cli/test_prompt.py",),
+    ),
+    # Search
+    Bug(
+        "deleted-prompt-found",
+        "A search finds prompts by words that were removed from them.",
+        (
+            (
+                "storage/sql/sql_transaction.py",
+                "        await self._tables.native.index(kind, before, after, self.content)\n        self._batch",
+                "        await self._tables.native.index(kind, None, after, self.content)\n        self._batch",
+            ),
+        ),
+        ("tests/storage_contract/test_random_operations.py",),
+    ),
+    Bug(
+        "completed-tasks-listed",
+        "The list of open tasks shows completed ones.",
+        (
+            (
+                "storage/sql/task_table.py",
+                "        if query.completed is not None:\n",
+                "        if query.completed:\n",
+            ),
+        ),
+        ("tests/contracts/test_task_manager_contract.py", "tests/storage_contract/test_random_operations.py"),
+    ),
+)
