@@ -151,8 +151,7 @@ class CancellingHttpClient:
 
     async def _count_cancelled(self) -> int:
         _, metrics = await self.get("/metrics")
-        # A request whose client has hung up counts as an error.
-        return sum(int(number) for number in re.findall(r'outcome="error"} (\d+)', metrics))
+        return sum(int(number) for number in re.findall(r'outcome="cancelled"} (\d+)', metrics))
 
 
 @asynccontextmanager
