@@ -171,8 +171,17 @@ def _set_subreaper(*, enabled: bool) -> None:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
-@cache
+_starting: Final = threading.Lock()
+
+
 def _template_process() -> _TemplateProcess:
+    # Two threads must not start two of them: each would reset the subreaper of the other.
+    with _starting:
+        return _start_template_process()
+
+
+@cache
+def _start_template_process() -> _TemplateProcess:
     started = _TemplateProcess()
     atexit.register(started.close)
     return started

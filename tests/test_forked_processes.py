@@ -15,6 +15,15 @@ from tests.forked_processes import ROOT, ForkedProcess, run
 
 PROBE = "tests.process_probe"
 
+#: Starts processes in several threads at once, as the first thing that it does.
+THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+from tests.forked_processes import run
+with ThreadPoolExecutor(8) as pool:
+    statuses = pool.map(lambda _: run("tests.process_probe", "end").returncode, range(32))
+print(sorted(set(statuses)))
+"""
+
 
 @pytest.mark.parametrize("how", ["end", "status", "text", "error"])
 def test_it_has_its_own_streams_environment_folder_and_status(tmp_path: Path, how: str) -> None:
@@ -47,3 +56,9 @@ def test_it_is_a_child_that_can_be_killed() -> None:
 def test_a_process_with_other_variables_for_python_itself_is_started() -> None:
     result = run(PROBE, "end", env={**os.environ, "PYTHONIOENCODING": "utf-8:ignore"})
     assert result.stderr.startswith("utf-8 ignore ")
+
+
+def test_several_threads_may_start_the_first_processes() -> None:
+    program = [sys.executable, "-c", THREADS]
+    result = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout == "[0]\n"
