@@ -98,6 +98,18 @@ async def test_revoked_and_expired_tokens_and_disabled_users_do_not_authenticate
         assert await accounts.authenticate(one.text, session.project) is None
 
 
+async def test_a_token_does_not_authenticate_after_it_has_expired(
+    session: StoreSession, accounts: AccountService
+) -> None:
+    await accounts.add_user("alice", actor=ACTOR)
+    soon = await session.read(_now) + 300_000
+    made = await accounts.create_token("alice", "write", actor=ACTOR, expires_at=soon)
+    assert await accounts.authenticate(made.text, session.project) is not None
+    while await session.read(_now) < soon:
+        pass
+    assert await accounts.authenticate(made.text, session.project) is None
+
+
 async def test_a_disabled_user_does_not_authenticate_even_with_a_valid_token(
     session: StoreSession, accounts: AccountService
 ) -> None:

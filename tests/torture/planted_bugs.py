@@ -98,18 +98,6 @@ BUGS: Final = (
         ("tests/storage_contract/test_transactions.py",),
     ),
     Bug(
-        "no-advisory-lock",
-        "Two servers on one PostgreSQL give two changes the same number.",
-        (
-            (
-                "storage/postgres/postgres_writer.py",
-                'f"BEGIN; SELECT pg_advisory_xact_lock({lock_keys(schema)})"',
-                '"BEGIN; SELECT 1"',
-            ),
-        ),
-        ("tests/storage_contract/test_transactions.py",),
-    ),
-    Bug(
         "commit-repeated-after-lost-answer",
         "A write is done twice if the connection is lost while PostgreSQL commits.",
         (
@@ -203,7 +191,7 @@ BUGS: Final = (
                 '    if hasattr(wanted, "tags"):\n        restored = replace(restored, tags=last.tags)\n',
             ),
         ),
-        ("tests/cli/test_history_and_undo.py",),
+        ("tests/storage_contract/test_history.py",),
     ),
     Bug(
         "undo-overwrites-silently",
@@ -216,7 +204,7 @@ BUGS: Final = (
                 "",
             ),
         ),
-        ("tests/web", "tests/cli/test_history_and_undo.py"),
+        ("tests/storage_contract/test_history_browsing.py",),
     ),
     Bug(
         "undo-of-others",
@@ -277,7 +265,19 @@ BUGS: Final = (
                 "    if user is None:\n        return None\n    role",
             ),
         ),
-        ("tests/accounts/test_token_authentication.py", "tests/accounts/test_service_permissions.py"),
+        ("tests/storage_contract/test_accounts.py",),
+    ),
+    Bug(
+        "expired-token-admitted",
+        "A token works after its expiry date.",
+        (
+            (
+                "services/account_service.py",
+                "    if token is None or not token.is_valid(transaction.now):\n",
+                "    if token is None or not token.is_valid(0):\n",
+            ),
+        ),
+        ("tests/storage_contract/test_accounts.py",),
     ),
     Bug(
         "revoked-token-cached",
@@ -319,7 +319,7 @@ BUGS: Final = (
                 "            pass\n",
             ),
         ),
-        ("tests/contracts/test_task_manager_contract.py", "tests/contracts/test_interrupted_writes.py"),
+        ("tests/storage_contract/test_idempotency.py",),
     ),
     Bug(
         "any-audience",
@@ -489,16 +489,10 @@ BUGS: Final = (
     ),
     # Search
     Bug(
-        "deleted-prompt-found",
-        "A search finds prompts by words that were removed from them.",
-        (
-            (
-                "storage/sql/sql_transaction.py",
-                "        await self._tables.native.index(kind, before, after, self.content)\n        self._batch",
-                "        await self._tables.native.index(kind, None, after, self.content)\n        self._batch",
-            ),
-        ),
-        ("tests/storage_contract/test_random_operations.py",),
+        "unescaped-pattern",
+        "A search for a percent sign finds everything.",
+        (("storage/sql/sql_driver.py", 'return f"%{escape_like(text)}%"', 'return f"%{text}%"'),),
+        ("tests/storage_contract/test_text_search.py", "tests/storage_contract/test_resource_storage.py"),
     ),
     Bug(
         "completed-tasks-listed",
