@@ -32,7 +32,7 @@ _WARM_UP: Final = 300
 _USERS: Final = """
 import asyncio, json, sys
 from dittybag.services.workspace import Workspace
-from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
 async def main(path, count):
     workspace = Workspace(SqliteStore(path))
