@@ -85,6 +85,15 @@ async def test_an_outdated_write_names_the_entity(session: StoreSession, kind: K
     assert (caught.value.kind, caught.value.name) == (kind, str(seen.id) if kind == "task" else "entity")
 
 
+async def test_creations_of_two_processes_are_logged_one_after_the_other(open_store: OpenStore) -> None:
+    sessions = [await open_session(await open_store()) for _ in range(2)]
+    for number in range(30):
+        await asyncio.gather(*(session.task(f"t{number}") for session in sessions))
+    log = await read_log(sessions[1].store, [sessions[0].project])
+    assert [item.seq for item in log] == list(range(1, 62))
+    await check_log(sessions[1].store)
+
+
 async def test_use_cases_of_two_processes_lose_no_update(open_store: OpenStore) -> None:
     """Each use case reads and writes in one transaction, so no version is ever outdated."""
     desks = [await open_session(await open_store()) for _ in range(2)]

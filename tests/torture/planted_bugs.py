@@ -98,6 +98,18 @@ BUGS: Final = (
         ("tests/storage_contract/test_transactions.py",),
     ),
     Bug(
+        "no-advisory-lock",
+        "Two servers on one PostgreSQL give two changes the same number, so that one of them fails.",
+        (
+            (
+                "storage/postgres/postgres_writer.py",
+                'f"BEGIN; SELECT pg_advisory_xact_lock({lock_keys(schema)})"',
+                '"BEGIN; SELECT 1"',
+            ),
+        ),
+        ("tests/storage_contract/test_transactions.py",),
+    ),
+    Bug(
         "commit-repeated-after-lost-answer",
         "A write is done twice if the connection is lost while PostgreSQL commits.",
         (
