@@ -9,7 +9,8 @@ import apsw
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
-from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
+from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations
 from dittybag.storage.sqlite.sqlite_connections import APPLICATION_ID
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
@@ -51,6 +52,6 @@ async def test_an_old_database_is_migrated_and_keeps_its_data(tmp_path: Path) ->
     finally:
         await workspace.store.close()
     connection = apsw.Connection(str(path))
-    assert connection.pragma("user_version") == NEWEST
+    assert connection.pragma("user_version") == NEWEST_SCHEMA
     assert connection.execute("SELECT count(*) FROM sessions").get == 1
     connection.close()

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from dittybag.domain.display import format_size
-from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.stdio_server_process import ROOT, StdioServerProcess
 
@@ -120,7 +120,7 @@ def test_foreign_newer_and_damaged_files_are_not_restored(tmp_path: Path, home: 
     diary.write_text("dear diary\n" * 100)
     for file in (newer, damaged):
         dittybag(home, "backup", str(file))
-    sql(newer, f"PRAGMA user_version = {NEWEST + 1}")
+    sql(newer, f"PRAGMA user_version = {NEWEST_SCHEMA + 1}")
     sql(damaged, "PRAGMA journal_mode = delete")
     content = bytearray(damaged.read_bytes())
     content[4096 * 3 : 4096 * 9] = bytes(4096 * 6)

@@ -19,7 +19,7 @@ import pytest
 from dittybag.assembly.doctor_checks import run_checks
 from dittybag.config import settings
 from dittybag.contracts.profiles import PROFILES
-from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from tests.cli.cli_runner import data, dittybag
 from tests.repetitions import SEED, repetitions
 from tests.stdio_server_process import ROOT, StdioServerProcess
@@ -73,7 +73,7 @@ def test_a_sound_database_has_no_problems_and_is_left_unchanged(home: Path) -> N
     assert found["database"] == str(home / "default.db")
     checked = {"database", "integrity", "references", "contents", "change log", "search index", "libraries"}
     assert checked <= set(topics_at(found, "ok"))
-    assert f"Schema {NEWEST}, the newest" in find_topic(found, "schema")["message"]
+    assert f"Schema {NEWEST_SCHEMA}, the newest" in find_topic(found, "schema")["message"]
     assert apsw.sqlite_lib_version() in find_topic(found, "sqlite")["message"]
     assert read_files(home) == before
 
@@ -155,7 +155,7 @@ def replace_database(path: Path, kind: str) -> None:
         path.unlink()
         path.symlink_to("nowhere")
     elif kind == "newer":
-        sql(path, f"PRAGMA user_version = {NEWEST + 1}")
+        sql(path, f"PRAGMA user_version = {NEWEST_SCHEMA + 1}")
     else:
         path.write_bytes(
             {

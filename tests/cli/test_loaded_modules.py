@@ -76,7 +76,7 @@ def test_a_data_command_loads_only_the_store_and_the_services(
     with start(tmp_path, *arguments) as process:
         modules = loaded(process)
     require_not_loaded(modules, *HEAVY, *ENGINE, *OTHERS)
-    require_at_most(82, modules)
+    require_at_most(84, modules)
 
 
 def test_help_loads_no_store(tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ from dittybag.assembly.tool_costs import ToolCost, tool_costs
 from dittybag.config import Settings
 from dittybag.domain.display import format_count, format_size
 from dittybag.domain.errors import StorageError, StorageFailed
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.backups import ASIDE_INFIX, TEMPORARY_SUFFIX
 from dittybag.storage.sqlite.integrity_check import CheckedPart, IntegrityProblem, LargeEntity, ReportProgress
-from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST
 
 __all__ = [
     "DoctorReport",
@@ -235,8 +235,8 @@ def _inside(
             command = f'sqlite3 {shlex.quote(path)} "PRAGMA journal_mode = wal"'
             yield Finding("warning", "journal", message, f"While no server runs: {command}")
         flaws = integrity_check.check_integrity(connection, report)
-        yield from _part_findings(settings, flaws, complete=number == NEWEST)
-        if number == NEWEST and not flaws:
+        yield from _part_findings(settings, flaws, complete=number == NEWEST_SCHEMA)
+        if number == NEWEST_SCHEMA and not flaws:
             if integrity_check.has_pending_purge(connection):
                 message = "A purge was interrupted: purged content may still be in free pages of the file"
                 fix = f"dittybag purge --resume{_database_option(settings)}"
@@ -251,11 +251,13 @@ def _inside(
 
 
 def _schema_version(number: int) -> Iterator[Finding]:
-    if number > NEWEST:
-        message = f"The database has schema {number}; this version knows up to {NEWEST}"
+    if number > NEWEST_SCHEMA:
+        message = f"The database has schema {number}; this version knows up to {NEWEST_SCHEMA}"
         yield Finding("error", "schema", message, "Upgrade Dittybag: a newer version wrote this database")
-    elif number < NEWEST:
-        message = f"The database has schema {number}; the next server or command upgrades it to {NEWEST}"
+    elif number < NEWEST_SCHEMA:
+        message = (
+            f"The database has schema {number}; the next server or command upgrades it to {NEWEST_SCHEMA}"
+        )
         yield Finding("note", "schema", message, "To keep a copy of the old version: dittybag backup FILE")
     else:
         yield Finding("ok", "schema", f"Schema {number}, the newest")

@@ -33,7 +33,7 @@ WRITE_SECONDS: Final = 30
 _FLUSH_SECONDS: Final = 0.01
 #: An idle connection is closed after this time.
 KEEP_ALIVE_SECONDS: Final = 30
-#: No more is read while so many bytes of a body, or so many pipelined requests, are waiting.
+#: Reading pauses while more bytes of a body, or more pipelined requests, than this are waiting.
 _MAX_BODY_BYTES: Final = 64 * 1024
 _MAX_PIPELINED: Final = 16
 #: A longer response body is written separately from the head, to avoid a copy.

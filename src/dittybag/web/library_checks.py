@@ -17,7 +17,7 @@ _log = logging.getLogger("dittybag")
 _WAIT_SECONDS: Final = 0.05
 #: Larger collections are not checked here, because that would delay other requests.
 _MAX_CHECKED_PROMPTS: Final = 2000
-#: Maximum number of prompts in a search, which reads so many at a time.
+#: Maximum number of prompts that a search reads, and how many it reads at a time.
 _MAX_SEARCHED: Final = 20_000
 _PAGE_SIZE: Final = 1000
 

@@ -23,10 +23,11 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import Transaction
 from dittybag.storage.postgres import retry
-from dittybag.storage.postgres.migrations.postgres_migrations import NEWEST, load_migrations
+from dittybag.storage.postgres.migrations.postgres_migrations import load_migrations
 from dittybag.storage.postgres.postgres_connections import parse_address
 from dittybag.storage.postgres.postgres_store import PostgresStore
 from dittybag.storage.postgres.postgres_text_search import contains
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite.migrations import sqlite_migrations
 from tests.postgres_servers import PostgresServer, run_postgres
 from tests.storage.postgres.conftest import OpenStore
@@ -85,20 +86,20 @@ def test_ten_processes_that_open_a_new_workspace_together_create_it_once(
 def test_the_migrations_have_the_same_numbers_and_names_as_on_sqlite() -> None:
     own = [(number, name) for number, name, _ in load_migrations()]
     assert own == [(number, name) for number, name, _ in sqlite_migrations.load_migrations()]
-    assert own[-1][0] == NEWEST
+    assert own[-1][0] == NEWEST_SCHEMA
 
 
 async def test_the_schema_of_a_newer_version_is_refused_and_left_unchanged(
     server: PostgresServer, schema: str, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
-    server.sql(f"INSERT INTO {schema}.migrations VALUES ({NEWEST + 1}, 'from_the_future', 0)")
+    server.sql(f"INSERT INTO {schema}.migrations VALUES ({NEWEST_SCHEMA + 1}, 'from_the_future', 0)")
     with pytest.raises(StorageTooNew) as caught:
         await PostgresStore.open(url)
-    assert (caught.value.found, caught.value.known) == (NEWEST + 1, NEWEST)
+    assert (caught.value.found, caught.value.known) == (NEWEST_SCHEMA + 1, NEWEST_SCHEMA)
     with pytest.raises(StorageTooNew):
         await store.check()
-    assert server.sql(f"SELECT count(*) FROM {schema}.migrations") == [str(NEWEST + 1)]
+    assert server.sql(f"SELECT count(*) FROM {schema}.migrations") == [str(NEWEST_SCHEMA + 1)]
 
 
 async def test_a_running_store_refuses_writes_after_another_process_has_upgraded_the_schema(
@@ -106,7 +107,7 @@ async def test_a_running_store_refuses_writes_after_another_process_has_upgraded
 ) -> None:
     store = await open_store(url)
     await create_task(store, "before")
-    server.sql(f"INSERT INTO {schema}.migrations VALUES ({NEWEST + 1}, 'later', 1)")
+    server.sql(f"INSERT INTO {schema}.migrations VALUES ({NEWEST_SCHEMA + 1}, 'later', 1)")
     for _ in range(2):
         with pytest.raises(StorageTooNew):
             await create_task(store, "after")
@@ -157,7 +158,7 @@ DOWN_MIGRATIONS = {
 
 def _revert(server: PostgresServer, schema: str, number: int) -> None:
     """Revert this migration and all later ones."""
-    down = " ".join(DOWN_MIGRATIONS[each] for each in range(NEWEST, number - 1, -1))
+    down = " ".join(DOWN_MIGRATIONS[each] for each in range(NEWEST_SCHEMA, number - 1, -1))
     undo = f"{down} DELETE FROM migrations WHERE number >= {number}"
     server.sql(f"SET client_min_messages = error; SET search_path = {schema}; {undo}")
 
@@ -177,7 +178,7 @@ async def test_an_interrupted_migration_is_resumed(
     store = await open_store(url)
     await store.check()
     assert await count_titles(store) == {"before": 1}
-    assert server.sql(f"SELECT max(number) FROM {schema}.migrations") == [str(NEWEST)]
+    assert server.sql(f"SELECT max(number) FROM {schema}.migrations") == [str(NEWEST_SCHEMA)]
 
 
 async def test_tasks_from_before_accents_were_ignored_are_found(

@@ -18,6 +18,7 @@ from dittybag.domain.errors import StorageDamaged, StorageError, StorageForeign,
 from dittybag.services.caller import Caller
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.workspace import Workspace
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite import backups
 from dittybag.storage.sqlite.backups import FileRefused, back_up, restore
 from dittybag.storage.sqlite.integrity_check import (
@@ -27,7 +28,7 @@ from dittybag.storage.sqlite.integrity_check import (
     rebuild_index,
     sqlite_version,
 )
-from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations
+from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations
 from dittybag.storage.sqlite.sqlite_connections import APPLICATION_ID
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.stdio_server_process import ROOT
@@ -508,14 +509,14 @@ def test_a_newer_backup_is_refused(tmp_path: Path, database: Path) -> None:
     file = tmp_path / "newer.db"
     back_up(str(database), str(file), force=False, report=ignore_progress)
     with closing(apsw.Connection(str(file))) as connection:
-        connection.pragma("user_version", NEWEST + 1)
+        connection.pragma("user_version", NEWEST_SCHEMA + 1)
     with pytest.raises(StorageTooNew) as caught:
         restore(str(file), str(tmp_path / "new.db"), force=True, report=ignore_progress)
-    assert (caught.value.where, caught.value.found) == (str(file), NEWEST + 1)
+    assert (caught.value.where, caught.value.found) == (str(file), NEWEST_SCHEMA + 1)
     assert file_names(tmp_path) == ["home", "newer.db"]
 
 
-@pytest.mark.parametrize("number", range(1, NEWEST))
+@pytest.mark.parametrize("number", range(1, NEWEST_SCHEMA))
 def test_an_older_backup_is_migrated_to_the_newest_schema(tmp_path: Path, number: int) -> None:
     file = tmp_path / "old.db"
     with closing(apsw.Connection(str(file))) as connection:

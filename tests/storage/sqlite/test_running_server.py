@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from tests.contracts.http_server_process import HttpServerProcess
 from tests.stdio_server_process import StdioServerProcess
 
@@ -91,7 +91,7 @@ def test_a_write_is_refused_when_another_process_has_upgraded_the_schema(
 
 def upgrade(database: Path) -> None:
     connection = apsw.Connection(str(database))
-    connection.pragma("user_version", NEWEST + 1)
+    connection.pragma("user_version", NEWEST_SCHEMA + 1)
     connection.close()
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import apsw
 
-from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations, migrate
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
+from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations, migrate
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.storage.sqlite.schema import FILE, migrated_schema
 from tests.storage_contract.store_session import open_session
@@ -33,7 +34,7 @@ def test_the_schema_file_contains_every_object_of_the_migrations() -> None:
 
 
 def test_migrations_are_numbered_without_gaps_up_to_the_newest_version() -> None:
-    assert [number for number, _, _ in load_migrations()] == list(range(1, NEWEST + 1))
+    assert [number for number, _, _ in load_migrations()] == list(range(1, NEWEST_SCHEMA + 1))
 
 
 def test_a_new_file_records_each_migration_once(tmp_path: Path) -> None:
@@ -43,7 +44,7 @@ def test_a_new_file_records_each_migration_once(tmp_path: Path) -> None:
     connection = apsw.Connection(path)
     recorded = connection.execute("SELECT number, name FROM migrations ORDER BY number").fetchall()
     assert recorded == [(number, name) for number, name, _ in load_migrations()]
-    assert connection.pragma("user_version") == NEWEST
+    assert connection.pragma("user_version") == NEWEST_SCHEMA
     assert connection.pragma("integrity_check") == "ok"
     connection.close()
 

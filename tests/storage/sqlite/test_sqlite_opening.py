@@ -14,7 +14,8 @@ import pytest
 
 from dittybag.domain.errors import StorageError, StorageForeign, StorageTooNew
 from dittybag.domain.projects import DEFAULT_PROJECT
-from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, migrate
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
+from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.stdio_server_process import ROOT
 from tests.storage.sqlite.scripted_process import ScriptedProcess
@@ -102,11 +103,11 @@ def test_reopening_a_file_writes_nothing(tmp_path: Path) -> None:
 def test_a_newer_schema_is_refused_and_left_unchanged(tmp_path: Path, newer: int) -> None:
     path = tmp_path / "newer.db"
     open_and_close(path)
-    query(path, f"PRAGMA user_version = {NEWEST + newer}")
+    query(path, f"PRAGMA user_version = {NEWEST_SCHEMA + newer}")
     before = read_files(tmp_path)
     with pytest.raises(StorageTooNew) as caught:
         SqliteStore(str(path))
-    assert (caught.value.found, caught.value.known) == (NEWEST + newer, NEWEST)
+    assert (caught.value.found, caught.value.known) == (NEWEST_SCHEMA + newer, NEWEST_SCHEMA)
     assert caught.value.where == str(path)
     assert read_files(tmp_path) == before
 
@@ -114,7 +115,7 @@ def test_a_newer_schema_is_refused_and_left_unchanged(tmp_path: Path, newer: int
 def test_migrate_refuses_a_newer_schema(tmp_path: Path) -> None:
     path = tmp_path / "newer.db"
     open_and_close(path)
-    query(path, f"PRAGMA user_version = {NEWEST + 1}")
+    query(path, f"PRAGMA user_version = {NEWEST_SCHEMA + 1}")
     before = read_files(tmp_path)
     with pytest.raises(StorageTooNew):
         migrate(str(path))
@@ -124,7 +125,7 @@ def test_migrate_refuses_a_newer_schema(tmp_path: Path) -> None:
 def test_serving_a_newer_schema_says_what_to_do_on_stderr_only(tmp_path: Path) -> None:
     path = tmp_path / "newer.db"
     open_and_close(path)
-    query(path, f"PRAGMA user_version = {NEWEST + 1}")
+    query(path, f"PRAGMA user_version = {NEWEST_SCHEMA + 1}")
     ended = subprocess.run(
         [sys.executable, "-m", "dittybag", "serve", "--db", str(path)],
         input=b"",
@@ -141,11 +142,11 @@ def test_serving_a_newer_schema_says_what_to_do_on_stderr_only(tmp_path: Path) -
 FOREIGN_SQLITE = {
     "with a table": ["CREATE TABLE t (x)", "INSERT INTO t VALUES (1)"],
     "with tables of the same names": ["CREATE TABLE projects (id)", "CREATE TABLE prompts (id)"],
-    "with the same schema version": [f"PRAGMA user_version = {NEWEST}"],
+    "with the same schema version": [f"PRAGMA user_version = {NEWEST_SCHEMA}"],
     "with another application id": ["PRAGMA application_id = 42"],
     "with all of that": [
         "PRAGMA application_id = 42",
-        f"PRAGMA user_version = {NEWEST}",
+        f"PRAGMA user_version = {NEWEST_SCHEMA}",
         "CREATE TABLE migrations (number)",
     ],
     "with a write-ahead log": ["PRAGMA journal_mode = wal", "CREATE TABLE t (x)"],
@@ -211,7 +212,7 @@ def test_ten_processes_that_open_a_new_file_together_create_it_once(tmp_path: Pa
                 child.send(str(path))
             outcomes = [child.read_reply() for child in children]
             assert outcomes == [{"open": "ok", "read": "ok", "write": "ok"}] * PROCESSES, number
-            assert query(path, "SELECT count(*) FROM migrations") == [(NEWEST,)]
+            assert query(path, "SELECT count(*) FROM migrations") == [(NEWEST_SCHEMA,)]
             assert query(path, "SELECT name FROM projects") == [(DEFAULT_PROJECT,)]
             assert query(path, "SELECT count(*) FROM changes WHERE kind = 'project'") == [(1,)]
             assert query(path, "SELECT count(*) FROM tasks") == [(PROCESSES,)]

@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from dittybag import files
 from dittybag.domain.errors import StorageError, StorageTooNew
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite.integrity_check import (
     IntegrityProblem,
     ReportProgress,
@@ -33,7 +34,7 @@ from dittybag.storage.sqlite.integrity_check import (
     rebuild_index,
     schema_version,
 )
-from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, migrate
+from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate
 from dittybag.storage.sqlite.sqlite_connections import (
     connect,
     prepare_folder,
@@ -100,8 +101,8 @@ def back_up(database: str, file: str, *, force: bool, report: ReportProgress) ->
     with translate_os_errors(file), _temporary_file(file, 0o600) as part:
         with open_snapshot(database) as source:
             number = schema_version(source)
-            if number > NEWEST:
-                raise StorageTooNew(database, found=number, known=NEWEST)
+            if number > NEWEST_SCHEMA:
+                raise StorageTooNew(database, found=number, known=NEWEST_SCHEMA)
             _copy(source, part, report)
         with open_snapshot(part, immutable=True) as copy:
             problems = check_integrity(copy, report)
@@ -141,8 +142,8 @@ def restore(file: str, database: str, *, force: bool, report: ReportProgress) ->
     with translate_os_errors(database), _temporary_file(database, _mode_of(database)) as part:
         with open_snapshot(file) as source:
             number = schema_version(source)
-            if number > NEWEST:
-                raise StorageTooNew(file, found=number, known=NEWEST)
+            if number > NEWEST_SCHEMA:
+                raise StorageTooNew(file, found=number, known=NEWEST_SCHEMA)
             _copy(source, part, report)
         problems = _prepare_copy(part, file, report)
         with open_snapshot(part, immutable=True) as copy:
@@ -157,7 +158,7 @@ def _prepare_copy(part: str, file: str, report: ReportProgress) -> list[Integrit
     """Migrate a copy to the newest schema and rebuild its index if needed. Returns the remaining problems."""
     with open_snapshot(part, immutable=True) as copy:
         problems = check_structure(copy)
-        old = schema_version(copy) < NEWEST
+        old = schema_version(copy) < NEWEST_SCHEMA
     _refuse_damage(file, problems)
     if old:
         report("Migrating to the newest schema")

@@ -21,8 +21,9 @@ from msgspec import Struct
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.domain.resources import Resource
 from dittybag.storage.sql.content_table import ContentTable
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sql.row_mapping import PURGED_JSON
-from dittybag.storage.sqlite.migrations.sqlite_migrations import NEWEST, load_migrations
+from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations
 from dittybag.storage.sqlite.sqlite_connections import (
     OpenFiles,
     connect,
@@ -168,7 +169,7 @@ def check_integrity(connection: apsw.Connection, report: ReportProgress) -> list
     """Run all checks. For an older schema, only those of `check_structure`."""
     report("Checking the file structure")
     problems = check_structure(connection)
-    if schema_version(connection) != NEWEST or any(problem.part != "index" for problem in problems):
+    if schema_version(connection) != NEWEST_SCHEMA or any(problem.part != "index" for problem in problems):
         return problems
     for part, label, check in _CHECKS:
         report(label)
@@ -213,7 +214,7 @@ def _integrity_check(connection: apsw.Connection, argument: str) -> Iterator[Int
 def _schema(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     """Compare tables, indexes and triggers with those that the migrations create."""
     number = schema_version(connection)
-    if number > NEWEST:
+    if number > NEWEST_SCHEMA:
         # A newer schema cannot be checked.
         return
     expected = _schema_objects(_build_schema(number))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from typing import Final
 
@@ -19,9 +18,8 @@ from dittybag.storage.postgres.postgres_connections import (
 )
 from dittybag.storage.postgres.postgres_driver import PostgresDriver
 from dittybag.storage.postgres.trigram_indexes import create_trigram_indexes
+from dittybag.storage.sql.migration_files import FOLD_ACCENTS, NEWEST_SCHEMA, read_migrations
 from dittybag.storage.sql.task_refolding import refold_tasks
-
-_FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 
 #: The table comment that distinguishes our tables from others of the same name.
 _MARK: Final = "The migrations of a Dittybag workspace"
@@ -57,21 +55,10 @@ _OWN_TABLES: Final = (
     "pending_purges",
 )
 
-#: The newest schema version. A constant, so that opening a workspace does not read the folder.
-NEWEST: Final = 8
-#: The migration after which the searched texts of tasks have no accents. SQL cannot fold them.
-_FOLD_ACCENTS: Final = 6
-
 
 def load_migrations() -> list[tuple[int, str, str]]:
     """Return the number, name and SQL of every migration."""
-    folder = os.path.dirname(__file__)  # noqa: PTH120  # pathlib is slow to import
-    found = (match for name in os.listdir(folder) if (match := _FILE.fullmatch(name)))  # noqa: PTH208
-    result = []
-    for match in sorted(found, key=lambda match: match[0]):
-        with open(os.path.join(folder, match[0]), encoding="utf-8") as file:  # noqa: PTH118, PTH123
-            result.append((int(match[1]), match[2], file.read()))
-    return result
+    return read_migrations(os.path.dirname(__file__))  # noqa: PTH120  # pathlib is slow to import
 
 
 async def is_current(connection: PostgresConnection, where: PostgresAddress) -> bool:
@@ -79,7 +66,7 @@ async def is_current(connection: PostgresConnection, where: PostgresAddress) -> 
 
     Raises `StorageTooNew` for a newer version of Dittybag and `StorageForeign` for tables of another program.
     """
-    return await _version(connection, where) == NEWEST
+    return await _version(connection, where) == NEWEST_SCHEMA
 
 
 async def is_missing(connection: PostgresConnection, where: PostgresAddress) -> bool:
@@ -105,14 +92,14 @@ async def _version(connection: PostgresConnection, where: PostgresAddress) -> in
 
 
 def _refuse_newer(found: int, where: PostgresAddress) -> None:
-    if found > NEWEST:
-        raise StorageTooNew(where.display_url, found=found, known=NEWEST)
+    if found > NEWEST_SCHEMA:
+        raise StorageTooNew(where.display_url, found=found, known=NEWEST_SCHEMA)
 
 
 def require_current(version: int, where: PostgresAddress) -> None:
     """Raise `StorageError` unless this is the newest schema version."""
     _refuse_newer(version, where)
-    if version < NEWEST:
+    if version < NEWEST_SCHEMA:
         raise StorageFailed(where.display_url, "the schema is no longer the one of this version of Dittybag")
 
 
@@ -134,7 +121,7 @@ async def migrate(where: PostgresAddress, schema: str) -> None:
                 async with connection.transaction():
                     await connection.execute(_CREATE_RECORDS)
                     await connection.execute(sql)
-                    if number == _FOLD_ACCENTS:
+                    if number == FOLD_ACCENTS:
                         async for _ in refold_tasks(PostgresDriver(connection)):
                             pass
                     record = (number, name, time.time_ns() // 1000)

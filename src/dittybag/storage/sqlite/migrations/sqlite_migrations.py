@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from typing import Final
 
 import apsw
 
 from dittybag.domain.errors import StorageFailed, StorageTooNew
+from dittybag.storage.sql.migration_files import FOLD_ACCENTS, NEWEST_SCHEMA, read_migrations
 from dittybag.storage.sqlite.sqlite_connections import APPLICATION_ID, BUSY_SECONDS, connect, translate_errors
-
-_FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 
 _CREATE_RECORDS: Final = """
 CREATE TABLE IF NOT EXISTS migrations (
@@ -22,30 +20,19 @@ CREATE TABLE IF NOT EXISTS migrations (
 ) STRICT
 """
 
-#: The newest schema version. A constant, so that opening a database does not read the folder.
-NEWEST: Final = 8
-#: The migration after which the searched texts of tasks have no accents. SQL cannot fold them.
-_FOLD_ACCENTS: Final = 6
-
 
 def load_migrations() -> list[tuple[int, str, str]]:
     """Return the number, name and SQL of every migration."""
-    folder = os.path.dirname(__file__)  # noqa: PTH120  # pathlib is slow to import
-    found = (match for name in os.listdir(folder) if (match := _FILE.fullmatch(name)))  # noqa: PTH208
-    result = []
-    for match in sorted(found, key=lambda match: match[0]):
-        with open(os.path.join(folder, match[0]), encoding="utf-8") as file:  # noqa: PTH118, PTH123
-            result.append((int(match[1]), match[2], file.read()))
-    return result
+    return read_migrations(os.path.dirname(__file__))  # noqa: PTH120  # pathlib is slow to import
 
 
 def is_current(connection: apsw.Connection, path: str) -> bool:
     """Whether the schema is the newest. Raises `StorageTooNew` for a newer version of Dittybag."""
     with translate_errors(path):
         found = int(connection.execute("PRAGMA user_version").get)
-    if found > NEWEST:
-        raise StorageTooNew(path, found=found, known=NEWEST)
-    return found == NEWEST
+    if found > NEWEST_SCHEMA:
+        raise StorageTooNew(path, found=found, known=NEWEST_SCHEMA)
+    return found == NEWEST_SCHEMA
 
 
 def require_current(connection: apsw.Connection, path: str) -> None:
@@ -92,7 +79,7 @@ def _apply(connection: apsw.Connection, path: str, number: int, name: str, sql: 
         if not is_current(connection, path) and connection.pragma("user_version") < number:
             connection.execute(_CREATE_RECORDS)
             connection.execute(sql)
-            if number == _FOLD_ACCENTS:
+            if number == FOLD_ACCENTS:
                 # Imported here because it is needed once in the life of a database.
                 from dittybag.storage.sqlite.task_index import refold_index
 
