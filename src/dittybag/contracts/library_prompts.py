@@ -7,12 +7,11 @@ from typing import Any
 
 from dittybag.contracts.error_formats import as_protocol_errors
 from dittybag.contracts.paging import MAX_PAGE_CHARACTERS, take_page
+from dittybag.contracts.prompt_rendering import render_library_prompt
 from dittybag.contracts.stored_prompts import (
     StoredPrompts,
     argument_infos,
     complete_argument,
-    prompt_result,
-    values_as_text,
 )
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import LibraryPromptNotFound, PromptUnusable
@@ -96,14 +95,11 @@ class LibraryPrompts:
     @as_protocol_errors
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
         try:
-            prompt, text = await self._scope.templates.render_library_prompt(
-                name, values_as_text(arguments), client=self._scope.client_key(ctx)
-            )
+            return await render_library_prompt(self._scope, name, arguments, ctx)
         except LibraryPromptNotFound as error:
             raise self._missing(error) from error
         except PromptUnusable as error:
             raise self._unusable(error) from error
-        return prompt_result(prompt.description, text)
 
     @as_protocol_errors
     async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:

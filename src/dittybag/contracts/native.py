@@ -13,6 +13,7 @@ from dittybag.contracts.error_formats import ErrorFormat, json_error, problem_of
 from dittybag.contracts.prompt_store import Content, Limit, Tag, Title, json_result
 from dittybag.contracts.tool_specs import (
     REPLACES,
+    ToolCall,
     ToolSpec,
     array_schema,
     object_schema,
@@ -137,7 +138,7 @@ async def update_prompt(session: WorkspaceSession, arguments: UpdatePromptByIdOr
     return prompt_store.updated_prompt(prompt)
 
 
-async def delete_prompt(session: WorkspaceSession, arguments: DeletePromptByIdOrName) -> ToolResult:
+async def delete_prompt(session: ToolCall, arguments: DeletePromptByIdOrName) -> ToolResult:
     address = _address(arguments)
     if address.id is None:
         return await mcpkg.delete_prompt.run(session, mcpkg.DeletePromptByName(name=address.name or ""))

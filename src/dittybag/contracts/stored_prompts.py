@@ -7,13 +7,13 @@ from typing import Any
 
 from dittybag.contracts.error_formats import as_protocol_errors
 from dittybag.contracts.paging import parse_position, take_page
+from dittybag.contracts.prompt_rendering import render_stored_prompt
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import PromptNotFound
 from dittybag.domain.prompts import Argument, Prompt, PromptListing
 from dittybag.protocol.features import MAX_COMPLETIONS, PAGE_SIZE, CompletionRequest, Page
-from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.request_context import Context
-from dittybag.protocol.types import PromptArgument, PromptInfo, PromptMessage, PromptResult, Text
+from dittybag.protocol.types import PromptArgument, PromptInfo, PromptResult
 from dittybag.protocol.wire_errors import InvalidParams
 from dittybag.services.prompt_service import PromptAddress
 
@@ -45,10 +45,7 @@ class StoredPrompts:
     @as_protocol_errors
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
         prompt = await self._find(name, ctx)
-        text = await self._scope.templates.render_prompt(
-            prompt, values_as_text(arguments), client=self._scope.client_key(ctx)
-        )
-        return prompt_result(prompt.description, text)
+        return await render_stored_prompt(self._scope, prompt, arguments, ctx)
 
     @as_protocol_errors
     async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:
@@ -81,24 +78,9 @@ def argument_infos(arguments: Iterable[Argument]) -> tuple[PromptArgument, ...]:
     )
 
 
-def prompt_result(description: str | None, text: str) -> PromptResult:
-    """Return a rendered prompt as the result of `prompts/get`."""
-    content = PromptMessage(role="user", content=Text(text=text))
-    return PromptResult(description=description, messages=(content,))
-
-
 def _length(prompt: PromptListing) -> int:
     arguments = sum(len(item.name) + len(item.description or "") for item in prompt.arguments)
     return len(prompt.name) + len(prompt.title) + len(prompt.description or "") + arguments + 100
-
-
-def values_as_text(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return argument values as text. Other values are encoded as JSON; `null` counts as absent."""
-    return {
-        name: value if isinstance(value, str) else encode(value).decode()
-        for name, value in values.items()
-        if value is not None
-    }
 
 
 def filter_by_prefix(values: tuple[str, ...] | list[str], typed: str) -> list[str]:

@@ -89,6 +89,13 @@ def _user_actor(user: str, client: str) -> str:
     return f"{user} via {client}" if client else user
 
 
+class ToolCall(WorkspaceSession, frozen=True):
+    """A call of a tool: the workspace, the caller, and what else the server and the request have."""
+
+    scope: ServerScope
+    ctx: Context
+
+
 class Effect(Struct, frozen=True):
     """The effect of a tool on the store."""
 
@@ -112,7 +119,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
     title: str
     description: str
     arguments: type[Arguments]
-    run: Callable[[WorkspaceSession, Arguments], Awaitable[ToolResult]]
+    run: Callable[[ToolCall, Arguments], Awaitable[ToolResult]]
     toolset: Toolset
     error_format: ErrorFormat
     #: Chooses the error format from the arguments of a call, if it depends on them.
@@ -130,7 +137,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
                 caller = scope.caller(ctx)
                 if self.effect.writes and (key := idempotency_key(ctx)) is not None:
                     return await self._run_once(scope, caller, arguments, key, ctx)
-                return await self.run(WorkspaceSession(scope.workspace, caller), arguments)
+                return await self.run(ToolCall(scope.workspace, caller, scope, ctx), arguments)
             except DittybagError as error:
                 if isinstance(error, StorageError):
                     _log.warning("%s failed: %s", self.name, error.report)
@@ -160,8 +167,10 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
         from dittybag.contracts.idempotent_calls import keyed_call, run_idempotently
 
         call = keyed_call(caller.viewer or "", key, ctx, scope.project)
-        session = WorkspaceSession(scope.workspace, replace(caller, call=call))
-        return await run_idempotently(call, scope.workspace.idempotency, lambda: self.run(session, arguments))
+        tool_call = ToolCall(scope.workspace, replace(caller, call=call), scope, ctx)
+        return await run_idempotently(
+            call, scope.workspace.idempotency, lambda: self.run(tool_call, arguments)
+        )
 
     def _error_format_for_call(self, arguments: Mapping[str, Any]) -> ErrorFormat:
         return self.error_format if self.error_format_for is None else self.error_format_for(arguments)
@@ -197,7 +206,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
 
 def tool(
     *, arguments: type[Arguments], **fields: Any
-) -> Callable[[Callable[[WorkspaceSession, Arguments], Awaitable[ToolResult]]], ToolSpec[Arguments]]:
+) -> Callable[[Callable[[ToolCall, Arguments], Awaitable[ToolResult]]], ToolSpec[Arguments]]:
     """Decorate a function, which becomes the tool of its name. `fields`: other fields of `ToolSpec`."""
     return lambda run: ToolSpec(name=run.__name__, arguments=arguments, run=run, **fields)
 

@@ -7,7 +7,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from dittybag.contracts.stored_prompts import prompt_result
+from dittybag.contracts.prompt_rendering import prompt_result
 from dittybag.domain.errors import PromptNotFound
 from dittybag.domain.prompts import Prompt, PromptOrder
 from dittybag.domain.queries import PromptQuery
