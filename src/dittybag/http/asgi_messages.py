@@ -68,25 +68,30 @@ class Headers:
     def get(self, name: bytes) -> str | None:
         """Return the first value of a header, or `None`."""
         value = self._first.get(name)
-        # Not every HTTP parser strips the value.
-        return None if value is None else value.decode("latin-1").strip(" \t")
+        return None if value is None else header_text(value)
 
     def get_all(self, name: bytes) -> list[str]:
         if name not in self._first:
             return []
         if not self.has_duplicates:
-            return [self._first[name].decode("latin-1").strip(" \t")]
-        return [value.decode("latin-1").strip(" \t") for found, value in self._raw if found == name]
+            return [header_text(self._first[name])]
+        return [header_text(value) for found, value in self._raw if found == name]
+
+    def joined(self, name: bytes) -> bytes:
+        """Return all values of a header, separated by commas."""
+        if not self.has_duplicates:
+            return self._first.get(name, b"")
+        return b",".join(value for found, value in self._raw if found == name)
 
     @property
     def scheme(self) -> str:
         """The scheme that the client uses: `http`, or `https` if a proxy says so in `X-Forwarded-Proto`."""
         return "https" if self.get(b"x-forwarded-proto") == "https" else "http"
 
-    @property
-    def accepted(self) -> str:
-        """The values of all `Accept` headers."""
-        return ",".join(self.get_all(b"accept"))
+
+def header_text(value: bytes) -> str:
+    """Return the value of a header as text. Not every HTTP parser strips it."""
+    return value.decode("latin-1").strip(" \t")
 
 
 def accepts(accepted: str, media_type: str) -> bool:

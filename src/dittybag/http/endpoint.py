@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dittybag.http import request_headers as routing
-from dittybag.http.asgi_messages import AuthInfo, Header, Headers, HttpError, accepts
+from dittybag.http.asgi_messages import AuthInfo, Header, Headers, HttpError, accepts, header_text
 from dittybag.http.event_streams import EventStream, ResponseOnlyStream
 from dittybag.http.http_request import HttpRequest
 from dittybag.http.http_sessions import (
@@ -283,7 +283,7 @@ class HttpEndpoint:
         headers = request.headers
         if headers.get(routing.VERSION) in STATELESS_VERSIONS:
             raise _not_allowed()
-        if not accepts(headers.accepted, "text/event-stream"):
+        if not accepts(header_text(headers.joined(b"accept")), "text/event-stream"):
             raise HttpError(406, InvalidRequest("The Accept header must allow text/event-stream"))
         session_id = headers.get(SESSION)
         if session_id is None:
@@ -428,14 +428,15 @@ class _PostOptions(Struct, frozen=True):
 
 
 @lru_cache(64)
-def _read_options(content_type: str | None, accepted: str, version: str | None) -> _PostOptions:
+def _read_options(content_type: bytes | None, accept: bytes, version: bytes | None) -> _PostOptions:
     """Return the options of a request with these headers. Raises `HttpError` if they are not supported."""
-    if (content_type or "").partition(";")[0].strip().lower() != "application/json":
+    if (content_type or b"").partition(b";")[0].strip().lower() != b"application/json":
         raise HttpError(415, InvalidRequest("The Content-Type must be application/json"))
+    accepted = header_text(accept)
     options = _PostOptions(
         accepts(accepted, "application/json"),
         accepts(accepted, "text/event-stream"),
-        version in STATELESS_VERSIONS,
+        version is not None and header_text(version) in STATELESS_VERSIONS,
     )
     if not options.accepts_json and not options.accepts_events:
         raise HttpError(
@@ -446,7 +447,9 @@ def _read_options(content_type: str | None, accepted: str, version: str | None) 
 
 def _options_of(headers: Headers) -> _PostOptions:
     """Raises `HttpError` if the media types are not supported."""
-    return _read_options(headers.get(b"content-type"), headers.accepted, headers.get(routing.VERSION))
+    return _read_options(
+        headers.get_bytes(b"content-type"), headers.joined(b"accept"), headers.get_bytes(routing.VERSION)
+    )
 
 
 def _is_stateless(value: Any, options: _PostOptions) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
-from dittybag.http.asgi_messages import Headers, HttpError
+from dittybag.http.asgi_messages import Headers, HttpError, header_text
 from dittybag.http.http_request import HttpRequest
 from dittybag.protocol.wire_errors import InvalidRequest
 
@@ -28,8 +28,8 @@ class HostCheck:
 
     def __call__(self, request: HttpRequest) -> None:
         headers = request.headers
-        hosts = headers.get_all(b"host")
-        if len(hosts) != 1 or _host_name(hosts[0]) not in self._hosts:
+        # Several headers, joined with commas, are not a host name.
+        if _host_name(headers.joined(b"host")) not in self._hosts:
             raise HttpError(
                 421,
                 InvalidRequest(
@@ -42,15 +42,20 @@ class HostCheck:
     def _check_origins(self, headers: Headers) -> None:
         for origin in headers.get_all(b"origin"):
             scheme, _, rest = origin.lower().partition("://")
-            is_local = scheme == headers.scheme and "/" not in rest and _host_name(rest) in self._hosts
+            is_local = (
+                scheme == headers.scheme
+                and "/" not in rest
+                and _host_name(rest.encode("latin-1")) in self._hosts
+            )
             if not is_local and origin.lower() not in self._origins:
                 raise HttpError(403, InvalidRequest("Requests from this Origin are not allowed"))
 
 
 @lru_cache(64)
-def _host_name(host: str) -> str:
+def _host_name(host: bytes) -> str:
     """Return a host without its port."""
-    name, colon, port = host.lower().rpartition(":")
+    text = header_text(host).lower()
+    name, colon, port = text.rpartition(":")
     if colon and port.isdigit() and (":" not in name or name.endswith("]")):
         return name
-    return host.lower()
+    return text

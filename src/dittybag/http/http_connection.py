@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from asyncio import AbstractEventLoop, Event, Protocol, TimerHandle, Transport, get_running_loop
+from asyncio import AbstractEventLoop, Event, Protocol, Task, TimerHandle, Transport, get_running_loop
 from collections import deque
 from contextvars import copy_context
 from http import HTTPStatus
@@ -228,9 +228,8 @@ class HttpConnection(Protocol):
 
     def _start(self, request: _Request) -> None:
         # The context of the connection, not that of the previous request.
-        task = self.loop.create_task(request.run(), context=self._context.copy())
-        self.state.tasks.add(task)
-        task.add_done_callback(self.state.tasks.discard)
+        request.task = self.loop.create_task(request.run(), context=self._context.copy())
+        self.state.tasks.add(request.task)
 
     # Writing
 
@@ -313,6 +312,8 @@ class HttpConnection(Protocol):
 class _Request:
     """A request and its response, as the application sees them: a scope, `receive` and `send`."""
 
+    #: Set when the request starts.
+    task: Task[None]
     is_connected = True
     #: The body is not complete.
     more_body = True
@@ -346,8 +347,15 @@ class _Request:
         except BaseException as error:  # noqa: BLE001  # the edge: the client gets an error, the log the reason
             path = self._scope["raw_path"].decode("ascii", "replace")
             _log.error("a request failed: %s %s", self._scope["method"], path, exc_info=error)
-        if self._is_complete or not self.is_connected:
-            return
+        try:
+            if self.is_connected and not self._is_complete:
+                await self._end_failed()
+        finally:
+            # uvicorn waits for these tasks before it ends. A callback of the task would cost more.
+            self._connection.state.tasks.discard(self.task)
+
+    async def _end_failed(self) -> None:
+        """End the response of an application that has not."""
         if self._is_started:
             self._connection.close()
         else:

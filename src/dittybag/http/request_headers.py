@@ -65,6 +65,9 @@ def _check_conflicts(headers: Headers) -> None:
 
 
 def _require(headers: Headers, name: bytes, expected: Any, what: str) -> None:
+    is_plain = type(expected) is str and expected.isascii() and not expected.startswith("=?")
+    if is_plain and headers.get_bytes(name) == expected.encode():
+        return
     value = _decode_value(headers.get(name))
     if value is None:
         raise HeaderMismatch(f"The header {name.decode()} is missing; it must repeat {what}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from time import perf_counter
 from types import CoroutineType
@@ -148,12 +148,16 @@ class Session:
         started = self._receive_message(decoded.value, outlet, decoded)
         if started is not None:
             ctx, handler = started
-
-            def wait() -> None:
+            try:
+                waits_for = handler.send(None)
+            except StopIteration as ended:
+                self._succeed(ctx, ended.value)
+            except BaseException as error:  # noqa: BLE001  # every failure must become a response
+                self._fail(ctx, error)
+            else:
                 self._add_task(ctx, asyncio.current_task())
                 on_wait()
-
-            await eager_tasks.run_here(self._finish(ctx, handler), wait)
+                await self._finish(ctx, eager_tasks.resume(handler, waits_for))
 
     def refuse(
         self, error: ProtocolError, request_id: RequestId | None, outlet: Outlet | None = None
@@ -254,7 +258,7 @@ class Session:
         if ctx.effect is not None:
             self._requests_in_order().begin(ctx)
 
-    async def _finish(self, ctx: Context, handler: CoroutineType[Any, Any, Result | bytes]) -> None:
+    async def _finish(self, ctx: Context, handler: Awaitable[Result | bytes]) -> None:
         try:
             result = await handler
         except asyncio.CancelledError as error:

@@ -18,11 +18,9 @@ T = TypeVar("T")
 
 
 @coroutine
-def run_here(running: Coroutine[Any, Any, T], on_wait: Callable[[], object]) -> Generator[Any, Any, T]:
-    """Await a coroutine in the current task. `on_wait` is called when it has to wait for the first time."""
+def resume(running: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """Await a coroutine that the current task has run until its first wait. `waits_for`: what it yielded."""
     try:
-        waits_for = running.send(None)
-        on_wait()
         while True:
             try:
                 sent = yield waits_for
