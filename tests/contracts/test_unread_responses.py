@@ -16,9 +16,10 @@ from tests.contracts.test_concurrent_requests import http_request
 from tests.http.raw_connection import RawConnection
 from tests.stdio_server_process import StdioServerProcess
 
-#: All responses together have 600 MB.
-REQUESTS = 150
-CONTENT = "x" * (4 * 1024 * 1024)
+#: All responses together have 500 MB. Each is larger than the buffers of the system, because a line break takes
+#: two bytes.
+REQUESTS = 60
+CONTENT = "\n" * (4 * 1024 * 1024)
 MAX_KILOBYTES = 400 * 1024
 
 
@@ -74,7 +75,7 @@ def test_unread_responses_over_http_are_bounded_and_others_are_served(database: 
             heads = [connection.read_head() for connection in slow]
             statuses = [head[0] for head in heads if head is not None]
             assert host.resident_kilobytes() - before < MAX_KILOBYTES
-            assert statuses.count(200) >= 16
+            assert statuses.count(200) >= 15
             assert statuses.count(503) == REQUESTS - statuses.count(200) > 0
             ping = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": ENVELOPE}}
             honest.send(http_request(msgspec.json.encode(ping)))

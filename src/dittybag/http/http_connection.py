@@ -31,6 +31,8 @@ BODY_SECONDS: Final = 14
 WRITE_SECONDS: Final = 30
 #: After this time, a response is sent, or the connection is paused.
 _FLUSH_SECONDS: Final = 0.01
+#: How often a response that was not sent in this time is checked again.
+_RECHECK_SECONDS: Final = 0.1
 #: An idle connection is closed after this time.
 KEEP_ALIVE_SECONDS: Final = 30
 #: Reading pauses while more bytes of a body, or more pipelined requests, than this are waiting.
@@ -279,7 +281,6 @@ class HttpConnection(Protocol):
         if self.writable is not None:
             self.writable.set()
             self.writable = None
-        self._count_read()
         if self._write_timer is not None:
             self._write_timer.cancel()
 
@@ -292,16 +293,18 @@ class HttpConnection(Protocol):
             self._write_timer = self.loop.call_later(WRITE_SECONDS, self._check_reader, left)
 
     def count_unread(self, unread: ClientResponses, size: int) -> None:
-        """Count a large response as unread until most of it has been sent."""
+        """Count a large response as unread until all of it has been sent."""
         unread.add(size)
         self._unread.append((unread, size))
         if len(self._unread) == 1:
             self.loop.call_later(_FLUSH_SECONDS, self._check_unread)
 
     def _check_unread(self) -> None:
-        # Otherwise `resume_writing` is called later.
-        if self.writable is None:
+        if self._transport.get_write_buffer_size() == 0:
             self._count_read()
+        elif self._unread:
+            # Even the last bytes keep the whole response in memory.
+            self.loop.call_later(_RECHECK_SECONDS, self._check_unread)
 
     def _count_read(self) -> None:
         for unread, size in self._unread:
