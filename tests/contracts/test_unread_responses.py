@@ -16,8 +16,8 @@ from tests.contracts.test_concurrent_requests import http_request
 from tests.http.raw_connection import RawConnection
 from tests.stdio_server_process import StdioServerProcess
 
-#: All responses together have 500 MB. Each is larger than the buffers of the system, because a line break takes
-#: two bytes.
+#: All responses together have 500 MB. Each is larger than the buffers of the system: a line break takes two
+#: bytes.
 REQUESTS = 60
 CONTENT = "\n" * (4 * 1024 * 1024)
 MAX_KILOBYTES = 400 * 1024
