@@ -3,32 +3,60 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 #: Pytest's exit status when no tests were collected.
 _NO_TESTS_COLLECTED: Final = 5
 
-#: First the tests that run in two processes, then the tests that must run alone.
+#: Three processes keep two processors busy, because many tests wait for a time limit or for a notification.
+_PROCESSES: Final = 3 * len(os.sched_getaffinity(0)) // 2
+
+#: First the tests that run in several processes, then the tests that must run alone.
 _PARTS: Final = (
-    ("-m", "not alone", "--numprocesses", "2", "--dist", "worksteal"),
+    ("-m", "not alone", "--numprocesses", str(max(_PROCESSES, 2)), "--dist", "worksteal"),
     ("-m", "alone"),
 )
 
 _SLOWEST: Final = "--durations=10"
+
+#: An in-memory file system, and how many bytes must be free: tests make files durable thousands of times.
+_MEMORY: Final = Path("/dev/shm")
+_MEMORY_BYTES: Final = 4 << 30
+
+
+@contextmanager
+def _temporary_files() -> Iterator[dict[str, str]]:
+    """Yield the variables that put temporary files into memory, if there is enough. They are deleted."""
+    chosen = "TMPDIR" in os.environ
+    if chosen or not os.access(_MEMORY, os.W_OK) or shutil.disk_usage(_MEMORY).free < _MEMORY_BYTES:
+        yield {}
+        return
+    with tempfile.TemporaryDirectory(prefix="t-", dir=_MEMORY, ignore_cleanup_errors=True) as folder:
+        # Some tests run servers as another user.
+        Path(folder).chmod(0o1777)
+        yield {"TMPDIR": folder}
 
 
 def main(options: list[str]) -> int:
     """Run both parts and return the exit status."""
     # Without compiled modules, every process that a test starts would compile them again.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    statuses = [
-        subprocess.run(
-            [sys.executable, "-m", "pytest", *part, _SLOWEST, *options], env=environment, check=False
-        ).returncode
-        for part in _PARTS
-    ]
+    with _temporary_files() as more:
+        statuses = [
+            subprocess.run(
+                [sys.executable, "-m", "pytest", *part, _SLOWEST, *options],
+                env=environment | more,
+                check=False,
+            ).returncode
+            for part in _PARTS
+        ]
     if all(status == _NO_TESTS_COLLECTED for status in statuses):
         return _NO_TESTS_COLLECTED
     return max(status for status in statuses if status != _NO_TESTS_COLLECTED)

@@ -33,6 +33,8 @@ _SETTINGS: Final = {
     "max_connections": "200",
     "shared_buffers": "32MB",
     "log_min_messages": "fatal",
+    # In the data folder: a killed server would leave its shared memory in /dev/shm.
+    "dynamic_shared_memory_type": "mmap",
 }
 
 #: An in-memory file system, if there is one: a new schema has a hundred files.

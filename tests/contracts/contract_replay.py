@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.contracts.http_server_process import HttpServerProcess, McpHttpClient, StderrLines
 from tests.forked_processes import run
 from tests.stdio_server_process import StdioServerProcess
@@ -130,6 +132,11 @@ WorkspaceLocation = Path | str
 def database(location: WorkspaceLocation) -> tuple[str, str]:
     """Return the `--db` option for a location."""
     return "--db", location if isinstance(location, str) else str(location / "dittybag.db")
+
+
+def create_workspace(folder: Path) -> None:
+    """Create a database with nothing but the default project."""
+    asyncio.run(SqliteStore(database(folder)[1]).close())
 
 
 def create_project(location: WorkspaceLocation, name: str) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from tests.contracts.contract_replay import SharedServers, create_project
 from tests.postgres_servers import PostgresServer
-
-#: Disables foreign keys while rows are replaced.
-_NO_FOREIGN_KEYS: Final = "SET session_replication_role = replica"
+from tests.schema_snapshot import SchemaSnapshot
 
 
 class ResettableWorkspace:
@@ -20,23 +16,13 @@ class ResettableWorkspace:
         self.hosts = SharedServers()
         self._server = server
         create_project(self.url, project or "unused")
-        tables = server.sql(f"SELECT tablename FROM pg_tables WHERE schemaname = '{schema}'")
-        assert {"changes", "counters", "projects", "prompts", "resources", "tasks"} < set(tables)
-        initial = f"{schema}_initial"
-        copies = (f"CREATE TABLE {initial}.{table} AS TABLE {schema}.{table}" for table in tables)
-        server.sql("; ".join([f"CREATE SCHEMA {initial}", *copies]))
-        self._reset_sql = "; ".join(
-            [_NO_FOREIGN_KEYS]
-            + [f"DELETE FROM {schema}.{table}" for table in tables]
-            + [
-                f"INSERT INTO {schema}.{table} OVERRIDING SYSTEM VALUE TABLE {initial}.{table}"
-                for table in tables
-            ]
-        )
+        snapshot = SchemaSnapshot(server, schema)
+        assert {"changes", "counters", "projects", "prompts", "resources", "tasks"} < snapshot.tables
+        self._restore_sql = snapshot.restore_sql
 
     def reset(self) -> None:
         """Restore the initial state. Running servers notice, as after a restore from a backup."""
-        self._server.sql(self._reset_sql)
+        self._server.sql(self._restore_sql)
 
     def close(self) -> None:
         self.hosts.close()

@@ -70,7 +70,7 @@ def test_unread_responses_over_http_are_bounded_and_others_are_served(database: 
             before = host.resident_kilobytes()
             slow = []
             for _ in range(REQUESTS):
-                slow.append(stack.enter_context(RawConnection(port, seconds=30)))
+                slow.append(stack.enter_context(RawConnection(port, seconds=30, buffer=4096)))
                 slow[-1].send(http_request(read_frame(1)))
             heads = [connection.read_head() for connection in slow]
             statuses = [head[0] for head in heads if head is not None]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+from urllib.parse import urljoin
 
 import pytest
 from msgspec import Struct
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
 
 from tests.e2e.sample_home import fill_home
 from tests.e2e.web_server_process import WebServerProcess
@@ -61,51 +62,103 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProces
         yield server
 
 
+#: Windows that no test uses. A new window costs as much as opening seven pages in an existing one.
+IdleWindows: TypeAlias = dict[Screen, list[Page]]
+
+
+@pytest.fixture(scope="package")
+def idle_windows(browser: Browser) -> IdleWindows:
+    return {screen: [] for screen in SCREENS}
+
+
 class BrowserWindows:
     """Signed-in browser windows; errors and warnings in any of them fail the test."""
 
-    def __init__(self, browser: Browser) -> None:
+    def __init__(self, browser: Browser, idle: IdleWindows) -> None:
         self._browser = browser
-        self._contexts: list[BrowserContext] = []
+        self._idle = idle
+        self._own: list[Page] = []
+        self._reusable: list[tuple[Screen, Page]] = []
         self._cookies: dict[str, Any] = {}
         self.problems: list[str] = []
 
     def open(
-        self, server: WebServerProcess, path: str = "/", screen: Screen = DESKTOP, *, signed_in: bool = True
+        self,
+        server: WebServerProcess,
+        path: str = "/",
+        screen: Screen = DESKTOP,
+        *,
+        signed_in: bool = True,
+        own: bool = False,
     ) -> Page:
-        """Open a page of the server in a new window."""
+        """Open a page of the server in a window without cookies.
+
+        `own`: the test adds listeners, permissions or settings, so no other test must use the window.
+        """
+        page = self._new_window(screen) if own or not self._idle[screen] else self._idle[screen].pop()
+        if own:
+            self._own.append(page)
+        else:
+            self._reusable.append((screen, page))
+        page.on("console", self._record_console_message)
+        page.on("pageerror", self._record_error)
+        if signed_in:
+            if server.origin not in self._cookies:
+                page.goto(server.new_link())
+                page.wait_for_url(f"{server.origin}/p/**")
+                self._cookies[server.origin] = page.context.cookies()
+            page.context.add_cookies(self._cookies[server.origin])
+        page.goto(server.origin + path)
+        return page
+
+    def _new_window(self, screen: Screen) -> Page:
         context = self._browser.new_context(
             viewport={"width": screen.width, "height": 812 if screen.width < 500 else 900},
             color_scheme="dark" if screen.scheme == "dark" else "light",
             has_touch=screen.width < 500,
             reduced_motion="reduce",
         )
-        self._contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(10_000)
-        page.on("console", self._record_console_message)
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        if signed_in:
-            if server.origin not in self._cookies:
-                page.goto(server.new_link())
-                page.wait_for_url(f"{server.origin}/p/**")
-                self._cookies[server.origin] = context.cookies()
-            context.add_cookies(self._cookies[server.origin])
-        page.goto(server.origin + path)
         return page
 
     def _record_console_message(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self.problems.append(f"{message.type}: {message.text} ({message.location.get('url')})")
 
+    def _record_error(self, error: Error) -> None:
+        self.problems.append(str(error))
+
     def close(self) -> None:
-        for context in self._contexts:
-            context.close()
+        for page in self._own:
+            page.context.close()
+        for screen, page in self._reusable:
+            page.remove_listener("console", self._record_console_message)
+            page.remove_listener("pageerror", self._record_error)
+            if _forget(page):
+                self._idle[screen].append(page)
+            else:
+                page.context.close()
+
+
+def _forget(page: Page) -> bool:
+    """Leave the page and delete what it has stored. Returns whether that succeeded."""
+    if len(page.context.pages) > 1:
+        return False
+    try:
+        # Not about:blank, which belongs to another process.
+        page.goto(urljoin(page.url, "/healthz"))
+        page.evaluate("sessionStorage.clear(); localStorage.clear()")
+    except Error:
+        # The server has stopped, or the browser shows its own page.
+        return False
+    page.context.clear_cookies()
+    return True
 
 
 @pytest.fixture
-def windows(browser: Browser) -> Iterator[BrowserWindows]:
-    windows = BrowserWindows(browser)
+def windows(browser: Browser, idle_windows: IdleWindows) -> Iterator[BrowserWindows]:
+    windows = BrowserWindows(browser, idle_windows)
     yield windows
     windows.close()
     assert windows.problems == []

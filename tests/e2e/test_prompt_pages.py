@@ -63,7 +63,7 @@ def test_prompt_pages_are_accessible_on_every_screen(
     server.call(
         "update_prompt", name=name, content=text.replace("then", "after that"), tags=["errors", "plain"]
     )
-    page = windows.open(server, f"/p/{PROJECT}/prompts")
+    page = windows.open(server, f"/p/{PROJECT}/prompts", own=True)
     check_on_every_screen(page, check_page, "list")
     page.goto(f"{server.origin}{LIST}?tab=libraries")
     expect(prompt_links(page)).to_have_text(["team:commit"])
@@ -105,7 +105,7 @@ def test_prompt_pages_are_accessible_on_every_screen(
 def test_a_prompt_is_created_rendered_and_copied(server: WebServerProcess, windows: BrowserWindows) -> None:
     server.call("create_prompt", name="tagged", content="x")
     server.call("update_prompt", name="tagged", tags=["writing"])
-    page = windows.open(server, LIST)
+    page = windows.open(server, LIST, own=True)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.keyboard.press("n")
     expect(page.get_by_label("Title")).to_be_focused()

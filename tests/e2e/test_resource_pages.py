@@ -147,7 +147,7 @@ def test_other_previews_are_accessible(
 def test_the_preview_depends_on_the_type(
     server: WebServerProcess, windows: BrowserWindows, sample_resources: dict[str, str]
 ) -> None:
-    page = windows.open(server, view_path(sample_resources["guide.md"]))
+    page = windows.open(server, view_path(sample_resources["guide.md"]), own=True)
     preview = page.locator("#resource .card")
     expect(preview.get_by_role("heading", name="Guide")).to_be_visible()
     expect(preview.locator("td").first).to_have_text("1")

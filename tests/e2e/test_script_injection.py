@@ -7,17 +7,18 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
+from typing import NamedTuple
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Dialog, Page
+from playwright.sync_api import Browser, Dialog, Page
 
 from dittybag.assembly.workspace_session import with_workspace
 from dittybag.config import settings
 from dittybag.domain.prompts import Argument
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
-from tests.e2e.conftest import BrowserWindows
+from tests.e2e.conftest import BrowserWindows, IdleWindows
 from tests.e2e.web_server_process import WebServerProcess
 from tests.e2e.xss_payloads import PAYLOADS
 from tests.repetitions import repetitions
@@ -97,17 +98,39 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProces
         yield server
 
 
-@pytest.fixture
-def page(server: WebServerProcess, windows: BrowserWindows) -> Iterator[Page]:
-    """A page; the test fails if a payload runs on it or makes it contact another host."""
-    page = windows.open(server)
+class WatchedPage(NamedTuple):
+    """A page, and what payloads did on it."""
+
+    page: Page
+    violations: list[object]
+    windows: BrowserWindows
+
+
+@pytest.fixture(scope="module")
+def watched_page(
+    server: WebServerProcess, browser: Browser, idle_windows: IdleWindows
+) -> Iterator[WatchedPage]:
+    windows = BrowserWindows(browser, idle_windows)
+    page = windows.open(server, own=True)
     violations: list[object] = []
     page.expose_function("pwned", lambda number: violations.append(number))  # noqa: PLW0108  # it must be a Python function
     page.on("dialog", lambda dialog: _dismiss(dialog, violations))
     page.on("request", lambda request: _record_foreign_request(request.url, server.origin, violations))
     page.on("popup", lambda popup: violations.append(popup.url))
-    yield page
-    assert violations == []
+    yield WatchedPage(page, violations, windows)
+    windows.close()
+
+
+@pytest.fixture
+def page(watched_page: WatchedPage) -> Iterator[Page]:
+    """A page; the test fails if a payload runs on it or makes it contact another host."""
+    watched_page.violations.clear()
+    watched_page.windows.problems.clear()
+    yield watched_page.page
+    # Wait for the listeners of everything that has happened so far.
+    watched_page.page.evaluate("0")
+    assert watched_page.violations == []
+    assert watched_page.windows.problems == []
 
 
 def _dismiss(dialog: Dialog, violations: list[object]) -> None:
@@ -184,13 +207,14 @@ def test_no_payload_runs_on_other_pages(page: Page, server: WebServerProcess, pa
     trigger_events(page)
 
 
-def test_no_payload_runs_from_a_url(page: Page, server: WebServerProcess, windows: BrowserWindows) -> None:
+def test_no_payload_runs_from_a_url(page: Page, server: WebServerProcess, watched_page: WatchedPage) -> None:
     paths = ("/search?q=", "/prompts?q=", "/prompts?tag=", "/tasks?project=", "/activity?actor=")
     for payload, path in list(zip(PAYLOADS, cycle(paths), strict=False))[::VISITED]:
         page.goto(f"{server.origin}/p/default{path}{quote(payload, safe='')}", wait_until="load")
         assert page.evaluate(_TRIGGER_EVENTS) == []
     # Some URLs return an error status, which the browser logs.
-    windows.problems[:] = [problem for problem in windows.problems if "status of 4" not in problem]
+    problems = watched_page.windows.problems
+    problems[:] = [problem for problem in problems if "status of 4" not in problem]
 
 
 def test_no_payload_runs_in_the_search_dropdown(page: Page, server: WebServerProcess) -> None:

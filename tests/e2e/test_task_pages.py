@@ -194,7 +194,7 @@ def test_a_touch_screen_moves_and_deletes_with_a_menu(
     task_server: WebServerProcess, windows: BrowserWindows
 ) -> None:
     add_task(task_server, "Poke me", energy="medium")
-    page = windows.open(task_server, TASKS + "?by=energy&text=Poke", PHONE)
+    page = windows.open(task_server, TASKS + "?by=energy&text=Poke", PHONE, own=True)
     page.get_by_role("button", name="Move or delete Poke me").tap()
     menu = page.get_by_role("dialog", name="Poke me")
     expect(menu.get_by_role("button", name="Medium")).to_be_disabled()

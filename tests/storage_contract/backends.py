@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Protocol
 
+import asyncpg  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from dittybag.domain.ports import Store
@@ -14,6 +16,7 @@ from dittybag.storage.postgres.postgres_store import PostgresStore
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.postgres_servers import PostgresServer
 from tests.repetitions import repetitions
+from tests.schema_snapshot import SchemaSnapshot
 
 #: Backends of one server use different schemas.
 _schema_numbers = count(1)
@@ -35,6 +38,14 @@ class Backend(Protocol):
         """Open the store at a location, creating it if needed. It can be opened several times."""
         ...
 
+    async def borrow(self) -> str:
+        """Return the location of a store with nothing but the default project. Faster than creating it."""
+        ...
+
+    async def give_back(self, location: str) -> None:
+        """Allow others to borrow this location. Its stores are closed."""
+        ...
+
 
 class SqliteFiles:
     """Stores in SQLite files in one folder."""
@@ -52,6 +63,15 @@ class SqliteFiles:
     async def open(self, location: str) -> Store:
         return SqliteStore(location)
 
+    async def borrow(self) -> str:
+        initial = self._folder / "initial.db"
+        if not initial.exists():
+            await SqliteStore(str(initial)).close()
+        return shutil.copyfile(initial, self.new_location())
+
+    async def give_back(self, location: str) -> None:
+        """Do nothing: a copy of a file is cheap."""
+
 
 class PostgresSchemas:
     """Stores in schemas of one PostgreSQL server."""
@@ -61,12 +81,39 @@ class PostgresSchemas:
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
+        self._free: list[str] = []
+        #: The snapshots of the borrowed schemas, by location.
+        self._snapshots: dict[str, SchemaSnapshot] = {}
 
     def new_location(self) -> str:
-        return self._server.socket_url(schema=f"Store {next(_schema_numbers)}")
+        return self._location(_new_schema())
+
+    def _location(self, schema: str) -> str:
+        return self._server.socket_url(schema=schema)
 
     async def open(self, location: str) -> Store:
         return await PostgresStore.open(location)
+
+    async def borrow(self) -> str:
+        if self._free:
+            return self._free.pop()
+        schema = _new_schema()
+        location = self._location(schema)
+        await (await self.open(location)).close()
+        self._snapshots[location] = SchemaSnapshot(self._server, schema)
+        return location
+
+    async def give_back(self, location: str) -> None:
+        connection = await asyncpg.connect(self._server.socket_url())
+        try:
+            await connection.execute(self._snapshots[location].restore_sql)
+        finally:
+            await connection.close()
+        self._free.append(location)
+
+
+def _new_schema() -> str:
+    return f"Store {next(_schema_numbers)}"
 
 
 def sqlite(request: pytest.FixtureRequest) -> Backend:

@@ -52,7 +52,7 @@ def with_stamps(backend: Backend) -> None:
 @pytest.fixture
 async def open_store(backend: Backend) -> AsyncIterator[OpenStore]:
     """Return a function that opens the same store again, as another process would."""
-    location = backend.new_location()
+    location = await backend.borrow()
     opened: list[Store] = []
 
     async def open_again() -> Store:
@@ -62,6 +62,7 @@ async def open_store(backend: Backend) -> AsyncIterator[OpenStore]:
     yield open_again
     for store in opened:
         await store.close()
+    await backend.give_back(location)
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ class StoreMachine(RuleBasedStateMachine):
         super().__init__()
         self._runner = asyncio.Runner()
         self._backend = backend
-        self._location = backend.new_location()
+        self._location = self._run(backend.borrow())
         self._stores = [self._run(backend.open(self._location)) for _ in range(2)]
         self._turn = 0
         self.model = WorkspaceModel()
@@ -81,6 +81,7 @@ class StoreMachine(RuleBasedStateMachine):
         finally:
             for store in self._stores:
                 self._run(store.close())
+            self._run(self._backend.give_back(self._location))
             self._runner.close()
 
     # Store and model

@@ -32,6 +32,9 @@ BATCH = 50
 CLIENTS = 1_000
 CALLS = repetitions(8, 100)
 
+#: How long to wait for what happens soon on an idle machine.
+DEADLINE_SECONDS = 60.0
+
 #: Allowed memory growth: fragmentation and warm caches.
 MEMORY_KB = 24 * 1024
 
@@ -58,8 +61,8 @@ class Baseline(msgspec.Struct, frozen=True):
         return cls(running.descriptors(), running.kilobytes())
 
     def assert_restored(self, running: SpawnedServer, more: int = 0) -> None:
-        """Check that descriptors are closed soon and memory growth is below `MEMORY_KB` plus `more`."""
-        wait_until(running, lambda: running.descriptors() <= self.descriptors, 5)
+        """Check that descriptors are closed and memory growth is below `MEMORY_KB` plus `more`."""
+        wait_until(running, lambda: running.descriptors() <= self.descriptors, DEADLINE_SECONDS)
         assert running.descriptors() <= self.descriptors
         assert running.kilobytes() - self.kilobytes < MEMORY_KB + more
 
@@ -225,7 +228,7 @@ def test_a_body_over_the_limit_is_refused_and_the_next_one_works(running: Spawne
     before.assert_restored(running)
 
 
-@pytest.mark.parametrize("size", [16, 60_000])
+@pytest.mark.parametrize("size", [repetitions(64, 16), 60_000])
 def test_endless_chunks_are_refused(running: SpawnedServer, size: int) -> None:
     before = Baseline.measure(running)
     chunk = b"%x\r\n%b\r\n" % (size, b" " * size)
@@ -289,7 +292,7 @@ def test_a_body_that_does_not_arrive_times_out() -> None:
             POST_HEAD + b"Content-Length: 100\r\n\r\n" + b" " * 99,
             POST_HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\n \r\n",
         ):
-            with RawConnection(running.port, 5) as connection:
+            with RawConnection(running.port, DEADLINE_SECONDS) as connection:
                 connection.send(start)
                 response = connection.read_response()
                 assert response is not None
@@ -298,7 +301,7 @@ def test_a_body_that_does_not_arrive_times_out() -> None:
         with RawConnection(running.port, 0.1) as connection:
             connection.send(POST_HEAD + b"Content-Length: 100\r\n\r\n")
             started = time.monotonic()
-            while time.monotonic() - started < 5 and connection.try_send(b" "):
+            while time.monotonic() - started < DEADLINE_SECONDS and connection.try_send(b" "):
                 try:
                     if not connection._receive():
                         break
@@ -364,8 +367,7 @@ class HalfOpenResult(msgspec.Struct):
     calls: list[float]
 
 
-@pytest.fixture(scope="module")
-def half_open() -> Iterator[HalfOpenResult]:
+def observe_half_open_connections() -> HalfOpenResult:
     with (
         SpawnedServer.fixture(limits={"body_seconds": 8.0}) as running,
         selectors.DefaultSelector() as selector,
@@ -384,7 +386,7 @@ def half_open() -> Iterator[HalfOpenResult]:
                 connection.socket.setblocking(False)
                 selector.register(connection.socket, selectors.EVENT_READ, kind)
         with RawConnection(running.port) as valid:
-            while any(left.values()) and time.monotonic() - started < HALF_OPEN_SECONDS:
+            while any(left.values()) and time.monotonic() - started < DEADLINE_SECONDS:
                 for key, _ in selector.select(0.05):
                     try:
                         gone = not key.fileobj.recv(65536)  # type: ignore[union-attr]
@@ -402,18 +404,17 @@ def half_open() -> Iterator[HalfOpenResult]:
                 calls.append(time.monotonic() - sent)
         for key in list(selector.get_map().values()):
             key.fileobj.close()  # type: ignore[union-attr]
-        yield HalfOpenResult(closed, calls)
+        return HalfOpenResult(closed, calls)
 
 
-@pytest.mark.parametrize("kind", list(HALF_SENT))
-def test_half_sent_requests_are_closed(half_open: HalfOpenResult, kind: str) -> None:
-    at = half_open.closed[kind]
-    assert at is not None, "some were left open"
-
-
-def test_valid_calls_stay_fast_during_half_sent_requests(half_open: HalfOpenResult) -> None:
-    assert len(half_open.calls) > 50
-    assert statistics.median(half_open.calls) < 0.1
+def test_half_sent_requests_are_closed_and_valid_calls_stay_fast() -> None:
+    observed = observe_half_open_connections()
+    # The longest valid call says how long the machine was busy with something else.
+    latest = HALF_OPEN_SECONDS + max(observed.calls)
+    late = {kind: at for kind, at in observed.closed.items() if at is None or at > latest}
+    assert late == {}, "some were closed late or never"
+    assert len(observed.calls) > 50
+    assert statistics.median(observed.calls) < 0.1
 
 
 # Vanished clients
