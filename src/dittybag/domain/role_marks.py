@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 #: The roles of messages. MCP has only `user` and `assistant`.
@@ -15,6 +16,8 @@ ROLES: Final = ("system", "user", "assistant")
 #: Maximum number of messages of a prompt. A loop in a template can produce many.
 MAX_MESSAGES: Final = 1000
 TOO_MANY_MESSAGES: Final = f"it has more than {MAX_MESSAGES:,} messages"
+#: Further marks are text. A template may have more marks than messages, because some are in conditions.
+_MAX_MARKS: Final = 10 * MAX_MESSAGES
 
 #: A line that begins a message in a stored prompt or a Markdown file.
 _ROLE_LINE: Final = re.compile(rf"^--role[ \t]+({'|'.join(ROLES)})[ \t]*\r?$", re.MULTILINE)
@@ -54,7 +57,7 @@ def widen(text: str, marks: Iterable[RoleMark]) -> tuple[RoleMark, ...]:
     """
     wide: list[RoleMark] = []
     end = 0
-    for mark in marks:
+    for mark in islice(marks, _MAX_MARKS):
         start = _without_blanks(text, end, max(mark.start, end))
         blanks = _BLANK_LINES.match(text, _after_line_break(text, mark.end))
         assert blanks is not None
@@ -67,9 +70,7 @@ def widen(text: str, marks: Iterable[RoleMark]) -> tuple[RoleMark, ...]:
 
 def _without_blanks(text: str, begin: int, end: int) -> int:
     """Return the end of the text between two places without the whitespace before it."""
-    while end > begin and text[end - 1] in " \t\r\n":
-        end -= 1
-    return end
+    return begin + len(text[begin:end].rstrip(" \t\r\n"))
 
 
 def _after_line_break(text: str, at: int) -> int:

@@ -14,6 +14,7 @@ heading or with attributes (`# User[name="Ann"]:`). Text before the first one is
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import Final
 
 from msgspec.structs import replace
@@ -33,9 +34,12 @@ from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.yaml_nodes import YamlNode, mapping_of, text_of
 
 _ROLE_LINE: Final = re.compile(
-    r"^[ \t]*(?:(?:#[ \t]*)?(system|developer|user|assistant|function|tools?)(?:\[[^\]\n]*\])?[ \t]*:[ \t]*"
+    r"^[ \t]*(?:(?:#[ \t]*)?(system|developer|user|assistant)(?:\[[^\]\n]*\])?[ \t]*:[ \t]*"
     r"|!\[thread\][^\r\n]*)\r?$",
     re.IGNORECASE | re.MULTILINE,
+)
+_TOOL_LINE: Final = re.compile(
+    r"^[ \t]*(?:#[ \t]*)?(function|tools?)(?:\[[^\]\n]*\])?[ \t]*:[ \t]*\r?$", re.IGNORECASE | re.MULTILINE
 )
 _ROLES: Final = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
@@ -53,18 +57,18 @@ def parse(document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedProm
 
 
 def _find_roles(prompt: ParsedPrompt, diagnostics: Diagnostics) -> tuple[RoleMark, ...]:
-    marks: list[RoleMark] = []
     text = prompt.text or ""
-    for line in _ROLE_LINE.finditer(text):
-        role = (line[1] or "user").lower()
-        if role in _ROLES:
-            marks.append(RoleMark(*line.span(), _ROLES[role]))
-        else:
-            number = text.count("\n", 0, line.start(1)) + 1 + prompt.lines_before
-            diagnostics.warning(f"'{role}:' is text: MCP has no messages with this role", number)
-    if marks and marks[0].start:
-        marks.insert(0, RoleMark(0, 0, "system"))
-    return widen(text, marks)
+    marks = (
+        RoleMark(*line.span(), _ROLES[(line[1] or "user").lower()]) for line in _ROLE_LINE.finditer(text)
+    )
+    first = next(marks, None)
+    if first is None:
+        return ()
+    if (tool := _TOOL_LINE.search(text)) is not None:
+        number = text.count("\n", 0, tool.start(1)) + 1 + prompt.lines_before
+        diagnostics.warning(f"'{tool[1].lower()}:' is text: MCP has no messages with this role", number)
+    before = [RoleMark(0, 0, "system")] if first.start else []
+    return widen(text, chain(before, [first], marks))
 
 
 def _declared_inputs(document: FrontMatterDocument, diagnostics: Diagnostics) -> list[DeclaredArgument]:
