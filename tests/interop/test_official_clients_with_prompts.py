@@ -1,4 +1,4 @@
-"""The official Python clients request prompts: with roles, and with arguments that the user is asked for."""
+"""The official clients request prompts: with roles, and with arguments that the user is asked for."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from tests.cli.cli_runner import dittybag
 from tests.conformance.http_servers import dittybag_command, run_server
 from tests.interop.client_drivers import DRIVERS, STDIO, TRANSPORTS, Driver, run
 from tests.stdio_server_process import ROOT
-
-PYTHON_DRIVERS = [driver for driver in DRIVERS if driver.environment.language == "python"]
 
 GREETING = (
     "--role system\nBe {{ mood }}.\n\n--role user\nGreet {{ who }}.\n\n--role assistant\nDear {{ who }}"
@@ -76,7 +74,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str,
             yield {"url": listener.address}
 
 
-@pytest.mark.parametrize("driver", PYTHON_DRIVERS, ids=lambda driver: driver.name)
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
 def test_an_official_client_gets_messages_with_roles_and_asks_the_user(
     driver: Driver, server: dict[str, Any]
 ) -> None:

@@ -116,7 +116,7 @@ def unusable_prompt(error: PromptUnusable) -> InvalidParams:
 
 def unusable_prompt_of_contracts(error: PromptUnusable) -> InvalidParams:
     """Return the same error, but in the exact words of the contracts if a single argument is missing."""
-    if type(error) is ArgumentMissing and len(error.names) == 1 and not error.reason:
+    if isinstance(error, ArgumentMissing) and len(error.names) == 1 and not error.reason:
         error = ArgumentMissing(*error.names)
     return unusable_prompt(error)
 

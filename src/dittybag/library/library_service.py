@@ -43,7 +43,7 @@ _MAX_LOGGED: Final = 100
 _log = logging.getLogger("dittybag.library")
 
 
-class _Place(TypedDict):
+class _TemplateFile(TypedDict):
     """The file of a template, and the files that it can include."""
 
     file: str
@@ -164,9 +164,9 @@ class LibraryService:
         if not prompt.template:
             return source
         values = {**prompt.defaults, **values}
-        where = self._place(library, prompt)
+        template_file = self._template_file(library, prompt)
         with self._reported(library, prompt):
-            return await self._renderer.render(source, values, **where, client=client)
+            return await self._renderer.render(source, values, **template_file, client=client)
 
     async def render_messages(
         self, name: str, values: Mapping[str, str], *, client: Hashable = None
@@ -178,13 +178,15 @@ class LibraryService:
         if not prompt.template:
             return verbatim_messages(source, prompt.roles)
         values = {**prompt.defaults, **values}
-        where = self._place(library, prompt)
+        template_file = self._template_file(library, prompt)
         with self._reported(library, prompt):
-            return await self._renderer.render_messages(source, prompt.roles, values, **where, client=client)
+            return await self._renderer.render_messages(
+                source, prompt.roles, values, **template_file, client=client
+            )
 
-    def _place(self, library: LoadedLibrary, prompt: ParsedPrompt) -> _Place:
+    def _template_file(self, library: LoadedLibrary, prompt: ParsedPrompt) -> _TemplateFile:
         folder = library.folder.root
-        return _Place(file=prompt.file, partials=lambda file: self._read_partial(folder, file))
+        return _TemplateFile(file=prompt.file, partials=lambda file: self._read_partial(folder, file))
 
     @contextmanager
     def _reported(self, library: LoadedLibrary, prompt: ParsedPrompt) -> Iterator[None]:
