@@ -207,8 +207,12 @@ def build_server(
     toolsets: Collection[str] = (),
     access: Access = "write",
     observe: Observer | None = None,
+    state_key: bytes | None = None,
 ) -> Server:
-    """Build a server that serves a scope through a profile, and closes the scope when it stops."""
+    """Build a server that serves a scope through a profile, and closes the scope when it stops.
+
+    `state_key`: the key for request states that all servers behind one address share.
+    """
     scope = replace(scope, has_chat_prompts=profile.chat_prompts)
     tools = visible_tools(profile, read_only=read_only, toolsets=toolsets, access=access)
     visible = {tool.name for tool in tools}
@@ -229,6 +233,7 @@ def build_server(
         limits=ServerLimits(message_bytes=MESSAGE_BYTES, response_bytes=RESPONSE_BYTES),
         lifespan=lambda: _lifespan(profile, scope, server),
         observe=observe,
+        state_key=state_key,
     )
     for tool in tools:
         server.add(tool.bind(scope))

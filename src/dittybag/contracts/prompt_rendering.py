@@ -37,7 +37,7 @@ async def render_stored_prompt(
         _require_for_contract(prompt.arguments, values)
         text = await scope.templates.render_prompt(prompt, values, client=client)
         return prompt_result(prompt.description, [Message("user", text)])
-    values = await _ask_for_missing(prompt.name, prompt.arguments, values, ctx)
+    values = await _ask_for_missing(scope, prompt.name, prompt.arguments, values, ctx)
     messages = await scope.templates.render_messages(prompt, values, client=client)
     return prompt_result(prompt.description, messages)
 
@@ -52,7 +52,7 @@ async def render_library_prompt(
         _require_for_contract(prompt.arguments, values)
         prompt, text = await scope.templates.render_library_prompt(name, values, client=client)
         return prompt_result(prompt.description, [Message("user", text)])
-    values = await _ask_for_missing(name, prompt.arguments, values, ctx)
+    values = await _ask_for_missing(scope, name, prompt.arguments, values, ctx)
     prompt, messages = await scope.templates.render_library_messages(name, values, client=client)
     return prompt_result(prompt.description, messages)
 
@@ -64,13 +64,13 @@ def _require_for_contract(arguments: Iterable[Argument], values: Mapping[str, st
 
 
 async def _ask_for_missing(
-    name: str, arguments: Iterable[Argument], values: dict[str, str], ctx: Context
+    scope: ServerScope, name: str, arguments: Iterable[Argument], values: dict[str, str], ctx: Context
 ) -> dict[str, str]:
     """Return the values, with those for which the user was asked. Raises `ArgumentMissing`."""
     missing = missing_arguments(arguments, values)
     if not missing:
         return values
-    if not ctx.can_ask(Elicit):
+    if not _can_ask(scope, ctx):
         raise ArgumentMissing.of(missing)
     message = f"The prompt '{clip(name)}' needs {'a value' if len(missing) == 1 else 'some values'}."
     try:
@@ -82,6 +82,14 @@ async def _ask_for_missing(
         raise ArgumentMissing.of(missing, _REFUSALS[answer.action])
     entered = values_as_text(answer.content or {})
     return {**values, **{argument.name: entered[argument.name] for argument in missing}}
+
+
+def _can_ask(scope: ServerScope, ctx: Context) -> bool:
+    """Whether the client has forms, and its answer reaches this server.
+
+    In the handshake revisions, the answer is a message of its own, which another server may receive.
+    """
+    return ctx.can_ask(Elicit) and (ctx.revision.stateless or not scope.is_one_of_many)
 
 
 def _form(arguments: Iterable[Argument]) -> JsonObject:
