@@ -263,6 +263,24 @@ def test_defaults_of_a_template_are_kept(tmp_path: Path) -> None:
     assert asyncio.run(render(topic="{{ 7 }}")) == "Tell of {{ 7 }}.\n"
 
 
+def test_roles_of_prompt_files_become_role_lines(tmp_path: Path) -> None:
+    home, folder = tmp_path / "home", tmp_path / "prompts"
+    folder.mkdir()
+    front_matter = "---\ninputs:\n  who: Ann\n---\n"
+    (folder / "chat.prompty").write_text(f"{front_matter}system:\nBe kind.\n\nuser:\nGreet {{{{ who }}}}.\n")
+    (folder / "plain.prompt").write_text('{{role "system"}}Be kind.{{role "model"}}Hi')
+    dittybag(home, "import", str(folder))
+    rendered = "--role system\nBe kind.\n\n--role {}\n{}".format
+    assert dittybag(home, "prompt", "show", "plain").stdout == rendered("assistant", "Hi")
+    assert dittybag(home, "prompt", "render", "chat").stdout == rendered("user", "Greet Ann.")
+    assert dittybag(home, "prompt", "render", "chat", "who=Bob").stdout == rendered("user", "Greet Bob.")
+    # A library of the exported files has the same messages.
+    dittybag(home, "export", str(tmp_path / "out"))
+    (file,) = (tmp_path / "out").rglob("plain.md")
+    dittybag(home, "library", "add", str(file.parent), "--name", "again")
+    assert dittybag(home, "prompt", "render", "again:plain").stdout == rendered("assistant", "Hi")
+
+
 def test_everything_is_imported_into_the_selected_project(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (tmp_path / "a.csv").write_text("act,prompt\nA,a\n")

@@ -278,7 +278,9 @@ def test_stored_prompts_are_rendered(tmp_path: Path) -> None:
     rendered = dittybag(
         tmp_path, "prompt", "render", "explain", "language=C", "--args-json", str(values), "--json"
     )
-    assert data(rendered) == {"name": "explain", "text": 'Explain this C error: {"line":3}\n'}
+    expected = 'Explain this C error: {"line":3}\n'
+    messages = [{"role": "user", "text": expected}]
+    assert data(rendered) == {"name": "explain", "text": expected, "messages": messages}
     piped = dittybag(tmp_path, "prompt", "render", "explain", "--args-json", "-", stdin='{"error": "e"}')
     assert piped.stdout == "Explain this  error: e\n"
     missing = dittybag(tmp_path, "prompt", "render", "explain", "language=C", status=2)
@@ -292,6 +294,38 @@ def test_arguments_that_are_not_a_json_object_are_rejected(tmp_path: Path, value
     result = dittybag(tmp_path, "prompt", "render", "explain", "--args-json", "-", stdin=values, status=2)
     assert "The arguments are not a JSON object" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_null_counts_as_absent(tmp_path: Path) -> None:
+    dittybag(tmp_path, "prompt", "add", "explain", "[{{ error }}{{ more }}]", "-a", "error", "-a", "more?")
+    render = ("prompt", "render", "explain", "--args-json", "-")
+    assert dittybag(tmp_path, *render, stdin='{"error": "", "more": null}').stdout == "[]"
+    missing = dittybag(tmp_path, *render, stdin='{"error": null}', status=2)
+    assert missing.stderr.splitlines()[0] == "error: Missing required argument: error"
+
+
+CHAT = "--role system\nBe {{ mood }}.\n\n--role user\nHello\n"
+
+
+def test_a_prompt_with_roles_is_rendered_with_role_lines(tmp_path: Path) -> None:
+    dittybag(tmp_path, "prompt", "add", "chat", stdin=CHAT)
+    dittybag(tmp_path, "prompt", "add", "plain", "--verbatim", stdin=CHAT)
+    folder = tmp_path / "libraries" / "team"
+    folder.mkdir(parents=True)
+    (folder / "chat.prompty").write_text("system:\nBe kind.\n\nuser:\nHello\n\nassistant:\nHi\n")
+    expected = "--role system\nBe kind.\n\n--role user\nHello"
+    assert dittybag(tmp_path, "prompt", "render", "chat", "mood=kind").stdout == expected
+    assert dittybag(tmp_path, "prompt", "render", "plain").stdout == CHAT.rstrip()
+    rendered = dittybag(tmp_path, "prompt", "render", "team:chat")
+    assert rendered.stdout == f"{expected}\n\n--role assistant\nHi"
+    assert data(dittybag(tmp_path, "prompt", "render", "team:chat", "--json"))["messages"] == [
+        {"role": "system", "text": "Be kind."},
+        {"role": "user", "text": "Hello"},
+        {"role": "assistant", "text": "Hi"},
+    ]
+    # What is printed can be stored again.
+    dittybag(tmp_path, "prompt", "add", "again", stdin=rendered.stdout)
+    assert dittybag(tmp_path, "prompt", "render", "again").stdout == rendered.stdout
 
 
 def test_library_prompts_are_rendered(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from dittybag.protocol.request_meta import CLIENT_CAPABILITIES
 from tests.contracts.http_server_process import (
     BOTH,
     EVENTS,
@@ -41,15 +42,16 @@ _request_ids = count(1)
 class FleetClient:
     """A client of either era with a token, for requests to any endpoint."""
 
-    def __init__(self, token: str, era: str) -> None:
+    def __init__(self, token: str, era: str, capabilities: Json | None = None) -> None:
         self.era = era
+        self._capabilities = capabilities or {}
         self._token = token
         self._session: str | None = None
 
     def initialize(self, endpoint: ServerEndpoint) -> None:
         """Start a session, if the era has sessions."""
         if self.era == HANDSHAKE:
-            hello = {"protocolVersion": HANDSHAKE, "capabilities": {}}
+            hello: Json = {"protocolVersion": HANDSHAKE, "capabilities": self._capabilities}
             hello["clientInfo"] = {"name": "fleet-client", "version": "1"}
             response = self.request(endpoint, "initialize", hello)
             assert response.status == 200, response
@@ -63,7 +65,7 @@ class FleetClient:
 
     def frame(self, method: str, params: Json) -> bytes:
         if self.era == STATELESS:
-            params = {**params, "_meta": ENVELOPE}
+            params = {**params, "_meta": ENVELOPE | {CLIENT_CAPABILITIES: self._capabilities}}
         message = {"jsonrpc": "2.0", "id": next(_request_ids), "method": method, "params": params}
         return msgspec.json.encode(message)
 

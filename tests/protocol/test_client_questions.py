@@ -174,6 +174,33 @@ async def test_an_answer_that_violates_the_schema_is_refused(answer: dict[str, A
         assert error["code"] == -32602
 
 
+@pytest.mark.parametrize(("effect", "is_delayed"), [("reads", False), ("writes", True)])
+async def test_only_a_write_that_asks_delays_later_requests(
+    effect: Literal["reads", "writes"], *, is_delayed: bool
+) -> None:
+    server = Server("ordered", "1")
+
+    async def ask(arguments: object, ctx: Context) -> str:
+        return (await ctx.elicit("Sure?", PersonForm)).action
+
+    async def work(arguments: object, ctx: Context) -> str:
+        await asyncio.sleep(0)
+        return "done"
+
+    server.add(ToolDefinition(name="ask", run=ask, effect=effect))
+    server.add(ToolDefinition(name="read", run=work, effect="reads"))
+    server.add(ToolDefinition(name="write", run=work, effect="writes"))
+    async with MemoryClient(server, V2025_11_25, capabilities=ALL_CAPABILITIES) as client:
+        _, asking = client.start("tools/call", {"name": "ask"})
+        question = await client.next()
+        later = [client.start("tools/call", {"name": name})[1] for name in ("write", "read")]
+        if not is_delayed:
+            await asyncio.gather(*later)
+        assert [future.done() for future in later] == [not is_delayed] * 2
+        client.respond(question, {"action": "decline"})
+        await asyncio.gather(asking, *later)
+
+
 async def test_cancelling_a_request_cancels_its_questions() -> None:
     async with MemoryClient(asking_server(), V2025_11_25, capabilities=ALL_CAPABILITIES) as client:
         request_id, future = client.start("tools/call", {"name": "greet"})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.assembly.logging_setup import log_to_stderr
-from dittybag.assembly.server_setup import check_profile_and_toolsets, open_server
+from dittybag.assembly.server_setup import check_profile_and_toolsets, open_server, shared_state_key
 from dittybag.assembly.store_factory import is_file
 from dittybag.assembly.web_setup import WebMiddleware
 from dittybag.config import Settings, SettingsError
@@ -155,6 +155,7 @@ def _restricted_servers(
             toolsets=settings.toolsets,
             access=access,
             observe=observe,
+            state_key=shared_state_key(settings),
         )
         for access in ACCESSES
         if access != "write"

@@ -18,6 +18,7 @@ from dittybag.domain.libraries import SOURCE_BYTES
 from dittybag.domain.names import NAME_LENGTH, numbered_names
 from dittybag.domain.ports import Renderer
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.role_marks import split_at_marks, with_role_lines
 from dittybag.exchange.import_rules import entity_problems
 from dittybag.exchange.import_sources import FileSource, SourceEntity, SourceEntry, entity_of
 from dittybag.exchange.sanitise import sanitise_description, sanitise_name, sanitise_title
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 #: A tag that includes another file of the library.
 _INCLUDE_TAG: Final = re.compile(r"\{%[-+]?\s*(?:include|import|from|extends)\b")
+_FIRST_ROLE: Final = re.compile(r"--role \w+\n")
 
 
 class _LibraryPrompts(FileSource):
@@ -137,6 +139,8 @@ async def _template_text(library: LoadedLibrary, parsed: ParsedPrompt, renderer:
     text = parsed.text if parsed.text is not None else await read(parsed.file)
     if text is None:
         raise ValueError("the file is missing")
+    if parsed.roles:
+        text = with_role_lines(split_at_marks(text, parsed.roles))
     if not parsed.template:
         return text
     if not parsed.arguments and await find_arguments(renderer, text):
@@ -149,4 +153,6 @@ async def _template_text(library: LoadedLibrary, parsed: ParsedPrompt, renderer:
         f"{{% set {name} = {name} | default({msgspec.json.encode(value).decode()}) %}}"
         for name, value in parsed.defaults.items()
     )
-    return "".join(defaults) + text
+    # A `--role` line must remain the first one.
+    role, text = (found[0], text[found.end() :]) if (found := _FIRST_ROLE.match(text)) else ("", text)
+    return role + "".join(defaults) + text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dittybag.assembly.logging_setup import log_to_stderr
+from dittybag.assembly.store_factory import is_file
 from dittybag.assembly.workspace_session import open_workspace
 from dittybag.config import Settings, SettingsError
 from dittybag.contracts.profiles import PROFILES, build_server, visible_tools
@@ -42,7 +43,12 @@ async def open_server(settings: Settings, observe: Observer | None = None) -> tu
         raise
     libraries = LibraryService(Directories(settings.home, settings.foreign_libraries), renderer)
     server_scope = ServerScope(
-        workspace, TemplateService(renderer, libraries), libraries, project.id, settings.actor
+        workspace,
+        TemplateService(renderer, libraries),
+        libraries,
+        project.id,
+        settings.actor,
+        is_one_of_many=_may_be_one_of_many(settings),
     )
     server = build_server(
         PROFILES[settings.profile],
@@ -50,8 +56,27 @@ async def open_server(settings: Settings, observe: Observer | None = None) -> tu
         read_only=settings.read_only,
         toolsets=settings.toolsets,
         observe=observe,
+        state_key=shared_state_key(settings),
     )
     return server_scope, server
+
+
+def _may_be_one_of_many(settings: Settings) -> bool:
+    """Whether there may be several servers behind one address: HTTP servers on the same PostgreSQL."""
+    return settings.http is not None and not is_file(settings.database)
+
+
+def shared_state_key(settings: Settings) -> bytes | None:
+    """Return the key for request states that servers on one database share, or `None` for a random key.
+
+    It is as secret as the URL of the database. A forged state is worth nothing: it holds answers that its
+    client could also send.
+    """
+    if not _may_be_one_of_many(settings):
+        return None
+    import hashlib
+
+    return hashlib.sha256(b"request state\0" + settings.database.encode()).digest()
 
 
 def serve_stdio(settings: Settings) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import click
 import msgspec
@@ -26,13 +26,23 @@ from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.entities import struct_data, to_data
 from dittybag.domain.errors import LibraryPromptNotFound, require
 from dittybag.domain.libraries import LibraryPrompt
-from dittybag.domain.prompts import Argument, Prompt, PromptSummary, problems
+from dittybag.domain.prompts import (
+    Argument,
+    Prompt,
+    PromptSummary,
+    missing_arguments,
+    problems,
+    verbatim_messages,
+)
 from dittybag.domain.queries import PromptQuery
+from dittybag.domain.role_marks import Message, find_role_lines, with_role_lines
 from dittybag.services.prompt_service import PromptAddress
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import LibrarySession
     from dittybag.services.workspace import WorkspaceSession
+
+Messages: TypeAlias = tuple[Message, ...]
 
 #: Prompts are read in pages of this size, which stays below the parameter limits of the databases.
 _PAGE: Final = 10_000
@@ -193,7 +203,8 @@ def _describe_argument(argument: Argument) -> str:
 def render(name: str, options: WorkspaceOptions, values: tuple[str, ...], args_json: str | None) -> None:
     """Render a prompt with the given arguments. NAME may be LIBRARY:PROMPT.
 
-    On a terminal, the command asks for missing required arguments.
+    On a terminal, the command asks for missing required arguments. A prompt with roles is printed with a
+    line such as `--role user` before each message; --json prints its messages.
 
     \b
     Examples:
@@ -201,9 +212,12 @@ def render(name: str, options: WorkspaceOptions, values: tuple[str, ...], args_j
       dittybag prompt render team:commit --args-json values.json
     """
     given = {**(_read_arguments(args_json) if args_json else {}), **_parse_pairs(values)}
-    rendered = (_render_library if ":" in name else _render_stored)(options, name, given)
+    messages = (_render_library if ":" in name else _render_stored)(options, name, given)
+    rendered = with_role_lines(messages)
     if wants_json():
-        print_result({"name": name, "text": rendered})
+        print_result(
+            {"name": name, "text": rendered, "messages": [message._asdict() for message in messages]}
+        )
     else:
         write_text(rendered)
 
@@ -229,30 +243,31 @@ def _read_arguments(source: str) -> dict[str, str]:
     return {
         name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
         for name, value in values.items()
+        if value is not None
     }
 
 
-def _render_stored(options: WorkspaceOptions, name: str, given: dict[str, str]) -> str:
+def _render_stored(options: WorkspaceOptions, name: str, given: dict[str, str]) -> Messages:
     prompt = get_prompt(options, name)
     values = _ask_for_missing(prompt.name, prompt.arguments, given)
     if not prompt.arguments:
-        return prompt.content
-    return options.run_with_libraries(lambda session: session.templates.render_prompt(prompt, values))
+        return verbatim_messages(prompt.content, find_role_lines(prompt.content))
+    return options.run_with_libraries(lambda session: session.templates.render_messages(prompt, values))
 
 
-def _render_library(options: WorkspaceOptions, name: str, given: dict[str, str]) -> str:
+def _render_library(options: WorkspaceOptions, name: str, given: dict[str, str]) -> Messages:
     prompt, rendered = options.run_with_libraries(lambda session: _try_to_render(session, name, given))
     if rendered is None:
         values = _ask_for_missing(prompt.name, prompt.arguments, given)
         _, rendered = options.run_with_libraries(
-            lambda session: session.templates.render_library_prompt(name, values)
+            lambda session: session.templates.render_library_messages(name, values)
         )
     return rendered
 
 
 async def _try_to_render(
     session: LibrarySession, name: str, given: dict[str, str]
-) -> tuple[LibraryPrompt, str | None]:
+) -> tuple[LibraryPrompt, Messages | None]:
     """Render a prompt of a library, unless the arguments do not fit it."""
     prompt = await session.libraries.find(name)
     if prompt is None:
@@ -260,13 +275,9 @@ async def _try_to_render(
         error = LibraryPromptNotFound(name)
         error.add_note(suggestion(name, names, "run `dittybag library list` to see all libraries"))
         raise error
-    if _missing(prompt.arguments, given) or _unknown(prompt.arguments, given):
+    if missing_arguments(prompt.arguments, given) or _unknown(prompt.arguments, given):
         return prompt, None
-    return await session.templates.render_library_prompt(name, given)
-
-
-def _missing(arguments: Sequence[Argument], given: Mapping[str, str]) -> list[Argument]:
-    return [argument for argument in arguments if argument.required and argument.name not in given]
+    return await session.templates.render_library_messages(name, given)
 
 
 def _unknown(arguments: Sequence[Argument], given: Mapping[str, str]) -> list[str]:
@@ -282,7 +293,7 @@ def _ask_for_missing(prompt: str, arguments: Sequence[Argument], given: Mapping[
             f"Prompt '{prompt}' has no argument '{clip_line(unknown[0])}'",
             f"its arguments are {names}" if names else "it has no arguments",
         )
-    missing = _missing(arguments, given)
+    missing = missing_arguments(arguments, given)
     if missing and not (sys.stdin.isatty() and sys.stderr.isatty()):
         wanted = ", ".join(argument.name for argument in missing)
         usage_error(

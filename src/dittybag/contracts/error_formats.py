@@ -12,6 +12,7 @@ from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 from dittybag.domain.errors import (
     AlreadyDone,
+    ArgumentMissing,
     ChangePurged,
     Conflict,
     DittybagError,
@@ -111,6 +112,13 @@ def _code_of_problems(problems: Sequence[Problem]) -> str:
 def unusable_prompt(error: PromptUnusable) -> InvalidParams:
     """Return the protocol error for a template that cannot be rendered; its message says why."""
     return InvalidParams(str(error), data={"details": str(error)})
+
+
+def unusable_prompt_of_contracts(error: PromptUnusable) -> InvalidParams:
+    """Return the same error, but in the exact words of the contracts if a single argument is missing."""
+    if isinstance(error, ArgumentMissing) and len(error.names) == 1 and not error.reason:
+        error = ArgumentMissing(*error.names)
+    return unusable_prompt(error)
 
 
 def _code_of_problem(problem: Problem) -> str:

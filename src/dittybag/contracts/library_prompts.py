@@ -10,6 +10,7 @@ from dittybag.contracts.paging import MAX_PAGE_CHARACTERS, take_page
 from dittybag.contracts.prompt_rendering import render_library_prompt
 from dittybag.contracts.stored_prompts import (
     StoredPrompts,
+    UnusablePromptFormatter,
     argument_infos,
     complete_argument,
 )
@@ -25,8 +26,6 @@ from dittybag.protocol.wire_errors import InvalidParams, ProtocolError
 PromptFormatter = Callable[[LibraryPrompt], PromptInfo]
 #: Converts the error about a missing prompt to the profile's error format.
 MissingPromptFormatter = Callable[[LibraryPromptNotFound], ProtocolError]
-#: Converts the error about a prompt that cannot be rendered to the profile's error format.
-UnusablePromptFormatter = Callable[[PromptUnusable], ProtocolError]
 
 
 class TwigPromptInfo(PromptInfo, frozen=True, kw_only=True):

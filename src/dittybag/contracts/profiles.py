@@ -7,20 +7,20 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag import __version__
 from dittybag.contracts import mcpkg, native, prompt_store, task_manager
-from dittybag.contracts.error_formats import unusable_prompt
+from dittybag.contracts.error_formats import unusable_prompt, unusable_prompt_of_contracts
 from dittybag.contracts.library_prompts import (
     CombinedPrompts,
     LibraryPrompts,
     MissingPromptFormatter,
     PromptFormatter,
-    UnusablePromptFormatter,
     prompt_info,
     twig_prompt_info,
 )
-from dittybag.contracts.stored_prompts import StoredPrompts
+from dittybag.contracts.stored_prompts import StoredPrompts, UnusablePromptFormatter
 from dittybag.contracts.stored_resources import MissingResourceFormatter, StoredResources
 from dittybag.contracts.tool_specs import ServerScope, ToolSpec
 from dittybag.domain import resources
@@ -80,6 +80,8 @@ class Profile(Struct, frozen=True, kw_only=True):
         uri, _not_found(uri, project)
     )
     own_templates: bool = False
+    #: Whether prompts with roles are several messages, and users are asked for missing arguments.
+    chat_prompts: bool = False
     #: Whether `resources/list` also has the resource templates.
     templates_in_list: bool = False
     #: Sentences, each with the tools that it mentions.
@@ -116,6 +118,8 @@ PROFILES: Final = {
                 completions={},
             ),
             own_templates=True,
+            chat_prompts=True,
+            unusable_prompt=unusable_prompt_of_contracts,
             instructions=_INSTRUCTIONS,
         ),
         Profile(
@@ -203,8 +207,13 @@ def build_server(
     toolsets: Collection[str] = (),
     access: Access = "write",
     observe: Observer | None = None,
+    state_key: bytes | None = None,
 ) -> Server:
-    """Build a server that serves a scope through a profile, and closes the scope when it stops."""
+    """Build a server that serves a scope through a profile, and closes the scope when it stops.
+
+    `state_key`: the key for request states that all servers behind one address share.
+    """
+    scope = replace(scope, has_chat_prompts=profile.chat_prompts)
     tools = visible_tools(profile, read_only=read_only, toolsets=toolsets, access=access)
     visible = {tool.name for tool in tools}
     instructions = [sentence for needed, sentence in profile.instructions if visible.issuperset(needed)]
@@ -224,6 +233,7 @@ def build_server(
         limits=ServerLimits(message_bytes=MESSAGE_BYTES, response_bytes=RESPONSE_BYTES),
         lifespan=lambda: _lifespan(profile, scope, server),
         observe=observe,
+        state_key=state_key,
     )
     for tool in tools:
         server.add(tool.bind(scope))
@@ -231,7 +241,7 @@ def build_server(
 
 
 def _prompts(profile: Profile, scope: ServerScope) -> PromptSource:
-    stored = StoredPrompts(scope)
+    stored = StoredPrompts(scope, profile.unusable_prompt)
     if profile.prompts == "stored":
         return stored
     library = LibraryPrompts(scope, profile.library_prompt, profile.missing_prompt, profile.unusable_prompt)

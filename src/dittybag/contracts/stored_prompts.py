@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dittybag.contracts.error_formats import as_protocol_errors
+from dittybag.contracts.error_formats import as_protocol_errors, unusable_prompt
 from dittybag.contracts.paging import parse_position, take_page
 from dittybag.contracts.prompt_rendering import render_stored_prompt
 from dittybag.contracts.tool_specs import ServerScope
-from dittybag.domain.errors import PromptNotFound
+from dittybag.domain.errors import PromptNotFound, PromptUnusable
 from dittybag.domain.prompts import Argument, Prompt, PromptListing
 from dittybag.protocol.features import MAX_COMPLETIONS, PAGE_SIZE, CompletionRequest, Page
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import PromptArgument, PromptInfo, PromptResult
-from dittybag.protocol.wire_errors import InvalidParams
+from dittybag.protocol.wire_errors import InvalidParams, ProtocolError
 from dittybag.services.prompt_service import PromptAddress
+
+#: Converts the error about a prompt that cannot be rendered to the profile's error format.
+UnusablePromptFormatter = Callable[[PromptUnusable], ProtocolError]
 
 
 class StoredPrompts:
     """Serves the prompts of a project. See `dittybag.protocol.PromptSource`."""
 
-    def __init__(self, scope: ServerScope) -> None:
+    def __init__(self, scope: ServerScope, unusable: UnusablePromptFormatter = unusable_prompt) -> None:
         self._scope = scope
+        self._unusable = unusable
         self._prompts = scope.workspace.prompts
 
     def stamp(self, ctx: Context) -> Hashable:
@@ -45,7 +49,10 @@ class StoredPrompts:
     @as_protocol_errors
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
         prompt = await self._find(name, ctx)
-        return await render_stored_prompt(self._scope, prompt, arguments, ctx)
+        try:
+            return await render_stored_prompt(self._scope, prompt, arguments, ctx)
+        except PromptUnusable as error:
+            raise self._unusable(error) from error
 
     @as_protocol_errors
     async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:

@@ -42,6 +42,10 @@ class ServerScope(Struct, frozen=True):
     project: int
     #: Logged instead of the client's name.
     actor: str | None = None
+    #: Whether prompts with roles are several messages, and users are asked for missing arguments.
+    has_chat_prompts: bool = False
+    #: Whether other servers behind the same address may receive the next message of a client.
+    is_one_of_many: bool = False
 
     def can_see_project(self, ctx: Context) -> bool:
         """Whether the principal of a request may see the project. If so, its content is the same for all."""

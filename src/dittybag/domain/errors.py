@@ -39,7 +39,7 @@ DittybagError
 │   ├── LastMember           user, project: without members, everyone can see a project
 │   └── ProjectProtected     project: the default project cannot be renamed or deleted
 ├── PromptUnusable           the prompt exists but cannot be rendered
-│   ├── ArgumentMissing      argument
+│   ├── ArgumentMissing      names, reason
 │   ├── ContentFileMissing   file
 │   └── RenderingFailed      problem, line, file
 ├── PurgeUnfinished          purged content may still be in free pages
@@ -66,11 +66,14 @@ DittybagError
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, dataclass_transform
 
 from msgspec import Struct
 
 from dittybag.domain.times import iso
+
+if TYPE_CHECKING:
+    from dittybag.domain.prompts import Argument
 
 T = TypeVar("T")
 
@@ -502,12 +505,30 @@ class PromptUnusable(DittybagError):
     code = "PROMPT_UNUSABLE"
 
 
+#: Maximum number of characters of the descriptions in an error about arguments.
+_DESCRIPTIONS_LENGTH: Final = 1200
+
+
 class ArgumentMissing(PromptUnusable):
-    """A required argument has no value."""
+    """Required arguments have no values; the message names all of them, with their descriptions."""
 
     code = "ARGUMENT_MISSING"
-    message = "Missing required argument: {argument}"
-    argument: str
+
+    def __init__(self, *names: str, descriptions: Mapping[str, str] | None = None, reason: str = "") -> None:
+        """`reason`: why the values could not be asked for, as the end of a sentence."""
+        self.names = names
+        self.reason = reason
+        room = _DESCRIPTIONS_LENGTH // len(names)
+        described = ((name, clip((descriptions or {}).get(name, ""), room)) for name in names)
+        listed = ", ".join(f"{name} ({about})" if about else name for name, about in described)
+        lead = f"Missing required argument{'s' if len(names) > 1 else ''}: {listed}"
+        super().__init__(f"{lead}; {reason}" if reason else lead)
+
+    @classmethod
+    def of(cls, arguments: Iterable[Argument], reason: str = "") -> Self:
+        """Return the error for these arguments."""
+        descriptions = {argument.name: argument.summary for argument in arguments}
+        return cls(*descriptions, descriptions=descriptions, reason=reason)
 
 
 class ContentFileMissing(PromptUnusable):

@@ -19,6 +19,7 @@ from dittybag.domain.projects import Project, ProjectSize
 from dittybag.domain.prompts import Prompt, PromptListing, PromptSummary, TagCount
 from dittybag.domain.queries import ChangeQuery, PromptQuery, ResourceQuery, TaskQuery
 from dittybag.domain.resources import Resource
+from dittybag.domain.role_marks import Message, RoleMark
 from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
 
 T = TypeVar("T")
@@ -514,6 +515,19 @@ class Renderer(Protocol):
         """
         ...
 
+    async def render_messages(
+        self,
+        source: str,
+        roles: Sequence[RoleMark],
+        values: Mapping[str, str],
+        *,
+        file: str = "",
+        partials: Partials | None = None,
+        client: Hashable = None,
+    ) -> tuple[Message, ...]:
+        """Render a template with roles. Only its own text begins messages, never a value."""
+        ...
+
     async def variables(self, source: str, *, file: str = "") -> tuple[str, ...]:
         """Return the variables that the template `source` uses, sorted. Raises `RenderingFailed`."""
         ...
@@ -542,7 +556,13 @@ class Libraries(Protocol):
     async def find(self, name: str) -> LibraryPrompt | None: ...
 
     async def render(self, name: str, values: Mapping[str, str], *, client: Hashable = None) -> str:
-        """Render a prompt for a client. Raises `LibraryPromptNotFound` or `PromptUnusable`."""
+        """Render a prompt as one text. Raises `LibraryPromptNotFound` or `PromptUnusable`."""
+        ...
+
+    async def render_messages(
+        self, name: str, values: Mapping[str, str], *, client: Hashable = None
+    ) -> tuple[Message, ...]:
+        """Render a prompt as messages, by the roles in its file. Raises like `render`."""
         ...
 
     async def prompts(self, library: str) -> list[LibraryPrompt]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from dittybag.domain.errors import Check, Problem, clip, field_problems
+from dittybag.domain.errors import Check, Problem, RenderingFailed, clip, field_problems
 from dittybag.domain.names import name_problem
+from dittybag.domain.role_marks import MAX_MESSAGES, TOO_MANY_MESSAGES, Message, RoleMark, split_at_marks
 from dittybag.domain.text import body_problem, line_problem, one_line
 
 TITLE_LENGTH: Final = 200
@@ -34,6 +35,13 @@ class Argument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: Values for autocompletion.
     choices: tuple[str, ...] = ()
 
+    @property
+    def summary(self) -> str:
+        """The description and the choices in one line."""
+        about = " ".join((self.description or "").split())
+        choices = f"one of: {', '.join(self.choices)}" if self.choices else ""
+        return "; ".join(filter(None, (about, choices)))
+
 
 class Prompt(Struct, frozen=True, kw_only=True):
     """A text for a model. It is a template if it declares arguments, otherwise verbatim."""
@@ -55,6 +63,19 @@ class Prompt(Struct, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         return display_title(self.title, self.name)
+
+
+def missing_arguments(arguments: Iterable[Argument], values: Container[str]) -> list[Argument]:
+    """Return the required arguments without a value."""
+    return [argument for argument in arguments if argument.required and argument.name not in values]
+
+
+def verbatim_messages(text: str, roles: Sequence[RoleMark]) -> tuple[Message, ...]:
+    """Return the messages of a text that is not a template. Raises `RenderingFailed`."""
+    messages = split_at_marks(text, roles)
+    if len(messages) > MAX_MESSAGES:
+        raise RenderingFailed(TOO_MANY_MESSAGES)
+    return tuple(messages)
 
 
 class PromptListing(Struct, frozen=True):

@@ -9,13 +9,17 @@ from __future__ import annotations
 import logging
 import os
 from asyncio import Event, Task, get_running_loop
-from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from msgspec.structs import replace
 
 from dittybag.domain.errors import ContentFileMissing, LibraryPromptNotFound, PromptUnusable, RenderingFailed
 from dittybag.domain.libraries import SOURCE_BYTES, FileProblem, LibraryPrompt, LibraryReport
+from dittybag.domain.ports import Partials
+from dittybag.domain.prompts import verbatim_messages
+from dittybag.domain.role_marks import Message
 from dittybag.domain.text import fold, snippet_around
 from dittybag.library import install_records
 from dittybag.library.disk_thread import DiskThread
@@ -37,6 +41,13 @@ _POLL_SECONDS: Final = 0.5
 _MAX_LOGGED: Final = 100
 
 _log = logging.getLogger("dittybag.library")
+
+
+class _TemplateFile(TypedDict):
+    """The file of a template, and the files that it can include."""
+
+    file: str
+    partials: Partials
 
 
 class LibraryService:
@@ -152,15 +163,36 @@ class LibraryService:
         source = await self._read_source(library, prompt)
         if not prompt.template:
             return source
-        folder = library.folder.root
-        try:
-            return await self._renderer.render(
-                source,
-                {**prompt.defaults, **values},
-                file=prompt.file,
-                partials=lambda file: self._read_partial(folder, file),
-                client=client,
+        values = {**prompt.defaults, **values}
+        template_file = self._template_file(library, prompt)
+        with self._reported(library, prompt):
+            return await self._renderer.render(source, values, **template_file, client=client)
+
+    async def render_messages(
+        self, name: str, values: Mapping[str, str], *, client: Hashable = None
+    ) -> tuple[Message, ...]:
+        library, prompt = await self._find(name)
+        if not prompt.roles:
+            return (Message("user", await self.render(name, values, client=client)),)
+        source = await self._read_source(library, prompt)
+        if not prompt.template:
+            return verbatim_messages(source, prompt.roles)
+        values = {**prompt.defaults, **values}
+        template_file = self._template_file(library, prompt)
+        with self._reported(library, prompt):
+            return await self._renderer.render_messages(
+                source, prompt.roles, values, **template_file, client=client
             )
+
+    def _template_file(self, library: LoadedLibrary, prompt: ParsedPrompt) -> _TemplateFile:
+        folder = library.folder.root
+        return _TemplateFile(file=prompt.file, partials=lambda file: self._read_partial(folder, file))
+
+    @contextmanager
+    def _reported(self, library: LoadedLibrary, prompt: ParsedPrompt) -> Iterator[None]:
+        """Log rendering errors, and count their lines from the start of the file."""
+        try:
+            yield
         except RenderingFailed as error:
             if error.line is not None and error.file is None and prompt.lines_before:
                 error = RenderingFailed(error.problem, line=error.line + prompt.lines_before)

@@ -16,6 +16,8 @@ from dittybag.library.safe_folder import Stamp
 
 #: A larger cache would take longer to read than it saves.
 _MAX_BYTES: Final = 256 * 1024 * 1024
+#: Another version may parse the same files differently. The number changes with what is parsed from a file.
+_VERSION: Final = f"{__version__}/2"
 
 
 class CacheEntry(Struct, frozen=True, array_like=True):
@@ -48,12 +50,11 @@ class ParseCache:
             contents = msgspec.msgpack.decode(memoryview(content)[4:], type=_CacheContents)
         except (OSError, msgspec.MsgspecError):
             return {}
-        # Another version may parse the same files differently.
-        return contents.libraries if contents.version == __version__ else {}
+        return contents.libraries if contents.version == _VERSION else {}
 
     def save(self, libraries: Mapping[str, CacheEntry]) -> None:
         """Write the cache. Errors are ignored: the next start is only slower."""
-        content = msgspec.msgpack.encode(_CacheContents(__version__, dict(libraries)))
+        content = msgspec.msgpack.encode(_CacheContents(_VERSION, dict(libraries)))
         if len(content) + 4 > _MAX_BYTES:
             return
         with contextlib.suppress(OSError):

@@ -255,7 +255,7 @@ class Session:
         ctx.task = task
         self._add_running(ctx)
         ctx.effect = ctx.effect or self._effect_of(ctx)
-        if ctx.effect is not None:
+        if ctx.effect is not None and not ctx.has_left_order:
             self._requests_in_order().begin(ctx)
 
     async def _finish(self, ctx: Context, handler: Awaitable[Result | bytes]) -> None:
@@ -318,6 +318,13 @@ class Session:
         self._remove_running(ctx)
         if (started := self._start(ctx)) is not None:
             self._run_in_task(*started)
+
+    def leave_order(self, ctx: Context) -> None:
+        """Let later writes start before a read that waits for the user, who may take minutes."""
+        if (ctx.effect or self._effect_of(ctx)) != "writes":
+            ctx.has_left_order = True
+            if self._order is not None:
+                self._order.end(ctx)
 
     def wake_waiting(self) -> None:
         """Start the waiting requests that need not wait any longer."""

@@ -32,6 +32,7 @@ class PendingRequests:
                 sent[key] = self._send(ctx, key, question)
             # The answers must get through, even if many requests of the client are waiting.
             ctx.session.on_room()
+            ctx.session.leave_order(ctx)
             return {
                 key: _parse_response(questions[key], await self._waiting[request_id])
                 for key, request_id in sent.items()

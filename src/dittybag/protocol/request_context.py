@@ -72,6 +72,8 @@ class Context:
     #: Counted as running by the `RequestOrder` of its session.
     is_ordered = False
     has_fixed_order = False
+    #: It asked the client, so that later requests no longer wait for it.
+    has_left_order = False
     #: The length of the message, if it is long.
     size = 0
     #: When the request arrived; set only if the server has an observer.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 
 from dittybag.domain.errors import ArgumentMissing, LibraryPromptNotFound, RenderingFailed
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.ports import Libraries, Renderer
-from dittybag.domain.prompts import Argument, Prompt
+from dittybag.domain.prompts import Argument, Prompt, missing_arguments, verbatim_messages
+from dittybag.domain.role_marks import Message, find_role_lines
 from dittybag.services.template_arguments import find_arguments, updated_arguments
 
 
@@ -30,6 +31,18 @@ class TemplateService:
         declared = _declared(prompt.arguments, values)
         return await self._renderer.render(prompt.content, declared, client=client)
 
+    async def render_messages(
+        self, prompt: Prompt, values: Mapping[str, str], *, client: Hashable = None
+    ) -> tuple[Message, ...]:
+        """Return the messages of a stored prompt: several if its content has `--role` lines."""
+        roles = find_role_lines(prompt.content)
+        if not roles:
+            return (Message("user", await self.render_prompt(prompt, values, client=client)),)
+        if not prompt.arguments:
+            return verbatim_messages(prompt.content, roles)
+        declared = _declared(prompt.arguments, values)
+        return await self._renderer.render_messages(prompt.content, roles, declared, client=client)
+
     async def find_arguments(self, content: str) -> tuple[Argument, ...]:
         """Return the variables of the content of a new prompt as arguments."""
         return await find_arguments(self._renderer, content)
@@ -42,11 +55,24 @@ class TemplateService:
         self, name: str, values: Mapping[str, str], *, client: Hashable = None
     ) -> tuple[LibraryPrompt, str]:
         """Return a prompt of a library and its rendered text."""
+        prompt = await self.find_library_prompt(name)
+        declared = _declared(prompt.arguments, values)
+        return prompt, await self._libraries.render(name, declared, client=client)
+
+    async def render_library_messages(
+        self, name: str, values: Mapping[str, str], *, client: Hashable = None
+    ) -> tuple[LibraryPrompt, tuple[Message, ...]]:
+        """Return a prompt of a library and its messages: several if its file has roles."""
+        prompt = await self.find_library_prompt(name)
+        declared = _declared(prompt.arguments, values)
+        return prompt, await self._libraries.render_messages(name, declared, client=client)
+
+    async def find_library_prompt(self, name: str) -> LibraryPrompt:
+        """Return a prompt of a library. Raises `LibraryPromptNotFound`."""
         prompt = await self._libraries.find(name)
         if prompt is None:
             raise LibraryPromptNotFound(name)
-        declared = _declared(prompt.arguments, values)
-        return prompt, await self._libraries.render(name, declared, client=client)
+        return prompt
 
     @property
     def restarts(self) -> int:
@@ -67,12 +93,8 @@ class TemplateService:
             raise RenderingFailed(error.problem, line=error.line, kind="resource") from error
 
 
-def _declared(arguments: Iterable[Argument], values: Mapping[str, str]) -> dict[str, str]:
+def _declared(arguments: Sequence[Argument], values: Mapping[str, str]) -> dict[str, str]:
     """Return the values of the declared arguments. Raises `ArgumentMissing`."""
-    declared: dict[str, str] = {}
-    for argument in arguments:
-        if argument.name in values:
-            declared[argument.name] = values[argument.name]
-        elif argument.required:
-            raise ArgumentMissing(argument.name)
-    return declared
+    if missing := missing_arguments(arguments, values):
+        raise ArgumentMissing.of(missing)
+    return {argument.name: values[argument.name] for argument in arguments if argument.name in values}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from minijinja import Environment
 
+from dittybag.domain.role_marks import split_at_marks
 from dittybag.library.formats.format_readers import read
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
 
@@ -39,3 +40,9 @@ def problems_of(format: str, file: str, content: str) -> list[tuple[str, int | N
     return [
         (problem.level, problem.line, problem.message) for problem in read(format, file, content).problems
     ]
+
+
+def message_sources(parsed: ParsedPrompt) -> list[tuple[str, str]]:
+    """The roles and the texts of the messages of a prompt before rendering."""
+    assert parsed.text is not None
+    return [(message.role, message.text) for message in split_at_marks(parsed.text, parsed.roles)]

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from dittybag.domain.prompts import Argument
 from dittybag.library.formats.format_readers import read
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
-from tests.library.formats.parse_helpers import argument_names, parse_one, problems_of, render
+from tests.library.formats.parse_helpers import (
+    argument_names,
+    message_sources,
+    parse_one,
+    problems_of,
+    render,
+)
 
 
 def prompt(body: str, front: str = "model: x") -> ParsedPrompt:
@@ -165,6 +171,9 @@ def test_handlebars_is_translated_to_jinja(template: str, expected: str) -> None
         ("{{@index}}", 1, "'@index' cannot"),
         ("{{@state.name}}", 1, "'@state.name' cannot"),
         ("{{role}}", 1, "a role must have the form"),
+        ("{{role x}}", 1, "a role must have the form"),
+        ('{{role "user" x}}', 1, "a role must have the form"),
+        ('a\n{{role "tool"}}', 2, "the role 'tool' is not supported; use system, user or model"),
         ("{{media}}", 1, "needs url="),
         ("{{media url=}}", 1, "needs url="),
         ("{{a..b}}", 1, "cannot be translated"),
@@ -216,6 +225,33 @@ def test_more_than_fifty_variables_are_a_warning() -> None:
 def test_a_prompt_without_a_description_is_described_by_its_first_line(body: str, description: str) -> None:
     closed = body + "{{/if}}" * body.count("#if")
     assert prompt(closed).description == description
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("Hi\n", [("user", "Hi\n")]),
+        ('{{role "system"}}\nBe kind.\n', [("system", "Be kind.")]),
+        (
+            'Hi\n\n{{role "model"}} {{x}}\n{{role "user"}}\n\n  There\n',
+            [("user", "Hi"), ("assistant", "{{ x }}"), ("user", "  There")],
+        ),
+        ('{{role "system"}}a{{role "user"}}{{role "model"}}b', [("system", "a"), ("assistant", "b")]),
+        ("a\n{{history}}\nb", [("user", "a"), ("assistant", "b")]),
+        ('a{{history}}{{role "user"}}b', [("user", "a"), ("user", "b")]),
+        ('{{#role "system"}}\na\n{{/role}}\nb', [("system", "a"), ("user", "b")]),
+        (
+            '{{#if x}}{{role "system"}}a{{/if}}',
+            [("user", "{% if x %}"), ("system", "a{% endif %}")],
+        ),
+        (
+            "\\{{role 'system'}}\nsystem:\n--role user",
+            [("user", '{{ "{" }}{{ "{" }}role \'system\'}}\nsystem:\n--role user')],
+        ),
+    ],
+)
+def test_a_message_begins_at_a_role(template: str, expected: list[tuple[str, str]]) -> None:
+    assert message_sources(read("dotprompt", "p.prompt", template).prompts[0]) == expected
 
 
 def test_an_input_that_is_not_a_mapping_is_a_warning() -> None:

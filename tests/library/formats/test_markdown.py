@@ -8,7 +8,13 @@ from dittybag.domain.prompts import Argument
 from dittybag.library.formats.format_detection import detect_formats
 from dittybag.library.formats.format_readers import read
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
-from tests.library.formats.parse_helpers import argument_names, parse_one, problems_of, render
+from tests.library.formats.parse_helpers import (
+    argument_names,
+    message_sources,
+    parse_one,
+    problems_of,
+    render,
+)
 
 
 def test_a_text_without_front_matter_is_used_verbatim() -> None:
@@ -154,3 +160,13 @@ def test_a_description_that_is_not_text_is_a_warning() -> None:
     content = "---\ntitle: x\ndescription: [a]\n---\nText"
     assert problems_of("markdown", "a.md", content) == [("warning", 3, "'description' must be text")]
     assert read("markdown", "a.md", content).prompts[0].description == "Text"
+
+
+@pytest.mark.parametrize("front_matter", ["", "---\ntags: [a]\n---\n", "---\nargs: [x]\n---\n\n"])
+def test_role_lines_begin_messages_if_the_text_begins_with_one(front_matter: str) -> None:
+    text = "--role system\nBe kind.\n\n--role user\n{{ x }}\n"
+    parsed = parse_one("markdown", "a.md", front_matter + text)
+    assert message_sources(parsed) == [("system", "Be kind."), ("user", "{{ x }}")]
+    assert parsed.description == "Be kind."
+    parsed = parse_one("markdown", "a.md", f"{front_matter}Text\n{text}")
+    assert parsed.roles == ()

@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from dittybag.domain.prompts import Argument
+from dittybag.domain.role_marks import RoleMark
 from dittybag.library.formats.format_readers import read
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
-from tests.library.formats.parse_helpers import argument_names, parse_one, problems_of, render
+from tests.library.formats.parse_helpers import (
+    argument_names,
+    message_sources,
+    parse_one,
+    problems_of,
+    render,
+)
 
 
 def test_a_prompty_declares_its_inputs() -> None:
@@ -34,6 +41,7 @@ def test_a_prompty_declares_its_inputs() -> None:
         template=True,
         file="chat.prompty",
         lines_before=17,
+        roles=(RoleMark(0, 8, "system"), RoleMark(20, 28, "user"), RoleMark(42, 43, "user")),
     )
     assert render(parsed, question="Why?") == "system:\nBe kind.\n\nuser:\nWhy?\n"
 
@@ -81,3 +89,35 @@ def test_an_input_with_an_unusable_name_is_ignored() -> None:
 
 def test_a_prompty_without_a_description_is_described_by_its_first_line() -> None:
     assert parse_one("prompty", "a.prompty", "system:\n# Be kind\n").description == "Be kind"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("Text\n", [("user", "Text\n")]),
+        ("system:\nA\n\nuser:\nB\n", [("system", "A"), ("user", "B")]),
+        ("\nFirst\n\nassistant:\nB", [("system", "First"), ("assistant", "B")]),
+        ('# System:\r\nA\r\n  USER[name="x", y=1] : \r\n\r\n B\r\n', [("system", "A"), ("user", " B")]),
+        ("developer:\nA\nuser:\n\nuser:\nB", [("system", "A"), ("user", "B")]),
+        ("user:\nA\n![thread]\nB\n", [("user", "A"), ("user", "B")]),
+        ("user: A\nthe user:\nusers:\n", [("user", "user: A\nthe user:\nusers:\n")]),
+    ],
+)
+def test_a_message_begins_at_a_role_line(body: str, expected: list[tuple[str, str]]) -> None:
+    assert message_sources(parse_one("prompty", "a.prompty", f"---\nname: A\n---\n{body}")) == expected
+
+
+def test_role_lines_are_found_in_mustache_templates() -> None:
+    content = "---\ntemplate: mustache\n---\nsystem:\n{{a}}\nuser:\n{% x %}"
+    parsed = parse_one("prompty", "a.prompty", content)
+    assert message_sources(parsed) == [("system", "{{ a }}"), ("user", '{{ "{" }}% x %}')]
+
+
+@pytest.mark.parametrize("role", ["function", "tool", "tools"])
+def test_a_message_of_a_tool_is_text_with_a_warning(role: str) -> None:
+    content = f"---\nname: A\n---\nuser:\nA\n{role.title()}:\nB"
+    assert problems_of("prompty", "a.prompty", content) == [
+        ("warning", 6, f"'{role}:' is text: MCP has no messages with this role")
+    ]
+    (parsed,) = read("prompty", "a.prompty", content).prompts
+    assert message_sources(parsed) == [("user", f"A\n{role.title()}:\nB")]

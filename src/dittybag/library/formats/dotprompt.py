@@ -1,8 +1,10 @@
 """Dotprompt files: `NAME.prompt` with front matter and a Handlebars template.
 
 `input.schema` (Picoschema or JSON Schema) declares the arguments, and `input.default` their default values.
-Variables that are not in a schema are optional arguments. A list is passed as lines of text. `{{role
-"system"}}` becomes a line `system:`, `{{history}}` is removed, and `{{media url=x}}` becomes the URL.
+Variables that are not in a schema are optional arguments. A list is passed as lines of text. A message
+begins at `{{role "system"}}`, which becomes a line `system:` where a prompt is one text. `{{history}}` is
+removed, because the history is the client's, and what follows is a message of the model. `{{media url=x}}`
+becomes the URL, because nothing is fetched.
 Partials (`_NAME.prompt`) are separate files: a prompt that includes one is reported, like everything else
 that cannot be translated. Comment lines, such as licence headers, may precede the front matter.
 """
@@ -80,6 +82,7 @@ def build_handlebars_prompt(
         description=description or first_line(_TAG.sub("", document.body[:8000])),
         arguments=_merge_arguments(found, translation, diagnostics),
         text=translation.text if translation.changed else document.body,
+        roles=translation.roles,
     )
 
 

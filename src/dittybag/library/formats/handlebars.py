@@ -10,12 +10,14 @@ subexpressions cannot be translated, because their code is not in the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import accumulate
 from typing import Final, NoReturn
 
 from msgspec import Struct
 
 from dittybag.domain.errors import clip
+from dittybag.domain.role_marks import RoleMark, widen
 from dittybag.library.formats.argument_declarations import to_identifier
 from dittybag.library.formats.escaping import escape, string_literal
 from dittybag.library.formats.handlebars_lexer import HandlebarsToken, Untranslatable, tokenise
@@ -30,6 +32,8 @@ _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _SEGMENT: Final = re.compile(r"\[([^\]]*)\]|([^\s!\"#%&'()*+,./;<=>@\[\\\]^`{|}~]+)")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LITERALS: Final = {"true": "true", "false": "false", "null": "none", "undefined": "none"}
+#: The roles of Dotprompt's messages. It calls an assistant a model.
+_ROLES: Final = {"system": "system", "user": "user", "model": "assistant", "assistant": "assistant"}
 _LOOP: Final = {"index": "loop.index0", "first": "loop.first", "last": "loop.last"}
 
 
@@ -45,6 +49,8 @@ class Translation(Struct, frozen=True):
     lists: frozenset[str]
     #: Line numbers and paths of used members of arguments.
     members: list[tuple[int, str]]
+    #: Where messages begin in `text`.
+    roles: tuple[RoleMark, ...]
 
 
 class _Scope(Struct):
@@ -104,10 +110,12 @@ class _Translator:
         self._blocks: list[_Block] = []
         self._loops = 0
         self._out: list[str] = []
+        #: The first and the last output of each role, and the role.
+        self._roles: list[tuple[int, int, str]] = []
         self._line = 1
         self._helpers: dict[str, Callable[[list[str]], None]] = {
             "role": self._role,
-            "history": lambda words: None,
+            "history": lambda words: self._begin_message(len(self._out), "assistant"),
             "section": lambda words: None,
             "log": lambda words: None,
             "json": self._json,
@@ -138,13 +146,20 @@ class _Translator:
             block = self._blocks[-1]
             self._line = block.line
             self._fail(f"{{{{#{clip(block.name, 60)}}}}} is not closed")
+        text = "".join(self._out)
         return Translation(
-            text="".join(self._out),
+            text=text,
             changed=any(token.kind == "tag" for token in tokens) or len(tokens) > 1,
             names=self._used,
             lists=frozenset(self._lists),
             members=self._members,
+            roles=widen(text, self._role_marks()),
         )
+
+    def _role_marks(self) -> Iterator[RoleMark]:
+        offsets = [0, *accumulate(map(len, self._out))]
+        for first, last, role in self._roles:
+            yield RoleMark(offsets[first], offsets[last], role)
 
     def _fail(self, message: str) -> NoReturn:
         raise _Failure(Untranslatable(message, self._line))
@@ -177,12 +192,22 @@ class _Translator:
             self._out.append(f"{{{{ {self._expression(words[0])} }}}}")
 
     def _role(self, words: list[str]) -> None:
-        role = words[1].strip("\"'") if len(words) == 2 else ""
-        if not role.isidentifier():
+        # Attributes such as purpose="preamble" are for the runtime of the template.
+        names = [word for word in words[1:] if word[0] in "\"'" or "=" not in word]
+        if len(names) != 1 or names[0][0] not in "\"'":
             self._fail('a role must have the form {{role "system"}}')
+        role = names[0][1:-1]
+        if role not in _ROLES:
+            self._fail(f"the role '{clip(role, 60)}' is not supported; use system, user or model")
+        first = len(self._out)
         if self._out and not self._out[-1].endswith("\n"):
             self._out.append("\n")
         self._out.append(f"{role}:\n")
+        self._begin_message(first, _ROLES[role])
+
+    def _begin_message(self, first: int, role: str) -> None:
+        """Begin a message after the output since `first`, which is not part of it."""
+        self._roles.append((first, len(self._out), role))
 
     def _role_block(self, words: list[str]) -> None:
         self._role(words)
@@ -278,6 +303,8 @@ class _Translator:
             self._scopes.pop()
         if block.ending:
             self._out.append(block.ending)
+        if block.name == "role" and not block.ending:
+            self._begin_message(len(self._out), "user")
 
     def _single_value(self, words: list[str]) -> str:
         if len(words) != 2:

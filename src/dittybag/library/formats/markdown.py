@@ -5,13 +5,17 @@
 `required`, `default` and `choices` (or `enum`, `options`), or a mapping from names to descriptions or such
 tables. Arguments are optional unless they have `required: true`. A file that declares arguments is a Jinja
 template. Any other file is used verbatim, because texts about prompts and templates often contain braces.
-Without a description, the first meaningful line is the description.
+Without a description, the first meaningful line is the description. If the first line of the text is a
+`--role` line, every `--role` line begins a message.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
+from dittybag.domain.role_marks import find_role_lines
 from dittybag.library.formats.argument_declarations import (
     DeclaredArgument,
     Signature,
@@ -29,7 +33,8 @@ _ARGUMENTS: Final = ("arguments", "args", "variables", "inputs", "parameters")
 def parse(document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedPrompt:
     """Parse a Markdown file."""
     found = build_signature(parse_declared_arguments(document, diagnostics), diagnostics, rename=False)
-    return build_prompt(document, diagnostics, found, is_template=bool(found.arguments))
+    prompt = build_prompt(document, diagnostics, found, is_template=bool(found.arguments))
+    return replace(prompt, roles=find_role_lines(document.body, blank_lines_first=True))
 
 
 def build_prompt(

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from dittybag.domain.libraries import FileProblem
 from dittybag.domain.prompts import Argument
+from dittybag.domain.role_marks import RoleMark
 
 
 class ParsedPrompt(Struct, frozen=True, kw_only=True):
@@ -25,6 +26,8 @@ class ParsedPrompt(Struct, frozen=True, kw_only=True):
     file: str
     #: Number of lines before `text` in the file, for line numbers in errors.
     lines_before: int = 0
+    #: Where messages begin in `text`; empty if it is one message of the user.
+    roles: tuple[RoleMark, ...] = ()
 
 
 class ParsedFile(Struct, frozen=True, kw_only=True):

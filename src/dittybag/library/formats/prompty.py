@@ -2,12 +2,24 @@
 
 `inputs` declares the arguments, as a mapping from names to defaults or tables, or as a list of tables. An
 argument with a `default` is optional; without one it is required unless it has `required: false`. A
-`sample` (or `example`) is not a default; names that only occur in `sample` are optional. Role lines
-(`system:`, `user:`) are kept. With `template: mustache` the text is translated to Jinja.
+`sample` (or `example`) is not a default; names that only occur in `sample` are optional. With
+`template: mustache` the text is translated to Jinja.
+
+A message begins at a role line: `system:`, `user:`, `assistant:` or `developer:`, in any case, perhaps as a
+heading or with attributes (`# User[name="Ann"]:`). Text before the first one is a system message. At a line
+`![thread]`, which stands for earlier messages, a message of the user begins. Messages of tools
+(`function:`, `tool:`) are text, because MCP has no such role.
 """
 
 from __future__ import annotations
 
+import re
+from itertools import chain
+from typing import Final
+
+from msgspec.structs import replace
+
+from dittybag.domain.role_marks import RoleMark, widen
 from dittybag.library.formats.argument_declarations import (
     DeclaredArgument,
     build_signature,
@@ -21,6 +33,16 @@ from dittybag.library.formats.markdown import build_prompt
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.yaml_nodes import YamlNode, mapping_of, text_of
 
+_ROLE_LINE: Final = re.compile(
+    r"^[ \t]*(?:(?:#[ \t]*)?(system|developer|user|assistant)(?:\[[^\]\n]*\])?[ \t]*:[ \t]*"
+    r"|!\[thread\][^\r\n]*)\r?$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TOOL_LINE: Final = re.compile(
+    r"^[ \t]*(?:#[ \t]*)?(function|tools?)(?:\[[^\]\n]*\])?[ \t]*:[ \t]*\r?$", re.IGNORECASE | re.MULTILINE
+)
+_ROLES: Final = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+
 
 def parse(document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedPrompt | None:
     """Parse a `.prompty` file; None if its template cannot be translated."""
@@ -28,8 +50,25 @@ def parse(document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedProm
     found = build_signature(_declared_inputs(document, diagnostics), diagnostics, rename=is_mustache)
     if is_mustache:
         translation = translate(document.body, found.names, mustache=True)
-        return build_handlebars_prompt(document, found, translation, diagnostics)
-    return build_prompt(document, diagnostics, found, is_template=True)
+        prompt = build_handlebars_prompt(document, found, translation, diagnostics)
+    else:
+        prompt = build_prompt(document, diagnostics, found, is_template=True)
+    return None if prompt is None else replace(prompt, roles=_find_roles(prompt, diagnostics))
+
+
+def _find_roles(prompt: ParsedPrompt, diagnostics: Diagnostics) -> tuple[RoleMark, ...]:
+    text = prompt.text or ""
+    marks = (
+        RoleMark(*line.span(), _ROLES[(line[1] or "user").lower()]) for line in _ROLE_LINE.finditer(text)
+    )
+    first = next(marks, None)
+    if first is None:
+        return ()
+    if (tool := _TOOL_LINE.search(text)) is not None:
+        number = text.count("\n", 0, tool.start(1)) + 1 + prompt.lines_before
+        diagnostics.warning(f"'{tool[1].lower()}:' is text: MCP has no messages with this role", number)
+    before = [RoleMark(0, 0, "system")] if first.start else []
+    return widen(text, chain(before, [first], marks))
 
 
 def _declared_inputs(document: FrontMatterDocument, diagnostics: Diagnostics) -> list[DeclaredArgument]:

@@ -10,7 +10,9 @@ from dittybag.domain.text import one_line
 
 #: Number of characters searched for a line that describes the text.
 _SEARCH_LENGTH: Final = 8000
-_ROLE: Final = re.compile(r"(?:system|user|assistant|model|developer)\s*:", re.IGNORECASE)
+_ROLE: Final = re.compile(
+    r"(?:system|user|assistant|model|developer)\s*:|--role\s+(?:system|user|assistant)", re.IGNORECASE
+)
 _WITHOUT_WORDS: Final = re.compile(r"(?:```|~~~|<!--|-->|!\[|\[!\[).*|[\W_]*|<[^>]*>|\[//\].*")
 _MARKS: Final = re.compile(r"^(?:#{1,6}(?=\s)|>|[-*+](?=\s)|\d{1,3}[.)](?=\s))\s*")
 

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 import minijinja
 
+from dittybag.domain.role_marks import MAX_MESSAGES, ROLES, TOO_MANY_MESSAGES, Message, without_empty
 from dittybag.library.render.includes import resolve_include
 
 #: The value of `dittybag.domain.libraries.OUTPUT_BYTES`, which is too slow to import here.
 _OUTPUT_BYTES: Final = 2 * 1024 * 1024
+_TOO_LARGE: Final = "the result is larger than 2 MiB"
 
 #: Maximum depth of nested includes when searching for the origin of an error.
 _MAX_INCLUDE_DEPTH: Final = 10
@@ -49,6 +51,10 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
         if "values" not in job:
             free = environment.undeclared_variables_in_str(source)
             return {"variables": sorted(free - _SHARED.globals.keys())}
+        if "roles" in job:
+            marked, boundary = _mark_roles(source, job["roles"])
+            text = environment.render_str(marked, file, **values)
+            return _split_messages(text, boundary)
         if files:
             text = environment.render_str(source, file, **values)
         else:
@@ -57,9 +63,37 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
         return _failure(_innermost_error(error, environment, values), file, {**files, file: source}, values)
     except _IncludeNeeded as needed:
         return {"needed_file": needed.file}
-    if len(text) > _OUTPUT_BYTES or len(text.encode()) > _OUTPUT_BYTES:
-        return {"problem": "the result is larger than 2 MiB"}
-    return {"text": text}
+    return {"problem": _TOO_LARGE} if _is_too_large(text) else {"text": text}
+
+
+def _is_too_large(text: str) -> bool:
+    return len(text) > _OUTPUT_BYTES or len(text.encode()) > _OUTPUT_BYTES
+
+
+def _mark_roles(source: str, marks: list[tuple[int, int, str]]) -> tuple[str, str]:
+    """Return a template that shows where messages begin, and the boundary that shows it.
+
+    The boundary is random, so no value can contain it, and it has no letters, so filters keep it. The marked
+    parts of the template stay between boundaries, so that errors name the right lines.
+    """
+    boundary = f"\0{int.from_bytes(os.urandom(16), 'big')}\0"
+    pieces: list[str] = []
+    at = 0
+    for start, end, role in marks:
+        pieces += (source[at:start], boundary, str(ROLES.index(role)), source[start:end], boundary)
+        at = end
+    return "".join((*pieces, source[at:])), boundary
+
+
+def _split_messages(text: str, boundary: str) -> dict[str, Any]:
+    first, *rest = re.split(f"(?s){boundary}([0-2]).*?{boundary}", text)
+    found = [Message(ROLES[int(role)], part) for role, part in zip(rest[::2], rest[1::2], strict=True)]
+    messages = without_empty([Message("user", first), *found])
+    if len(messages) > MAX_MESSAGES:
+        return {"problem": TOO_MANY_MESSAGES}
+    if _is_too_large("".join(message.text for message in messages)):
+        return {"problem": _TOO_LARGE}
+    return {"messages": messages}
 
 
 def _compile(source: str, file: str) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag.domain.display import format_size
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import INPUT_BYTES, SOURCE_BYTES
 from dittybag.domain.ports import Partials
+from dittybag.domain.role_marks import Message, RoleMark
 from dittybag.library.render.resource_limits import DEADLINE_SECONDS, TOO_LONG
 
 if TYPE_CHECKING:
@@ -27,14 +29,34 @@ _PER_CLIENT: Final = 2
 _TOO_MANY: Final = "too many renderings of this client are waiting; wait for some of them, then try again"
 
 
+_FAILED: Final = "the template could not be rendered"
+
 #: A text without these is the same as a template.
 _MARKS: Final = ("{{", "{%", "{#")
+
+
+class _VariablesJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A template whose variables are wanted."""
+
+    source: str
+    file: str
+
+
+class _RenderJob(_VariablesJob, frozen=True, kw_only=True, omit_defaults=True):
+    """A template to render."""
+
+    values: Mapping[str, str]
+    #: Where messages begin; None if the result is one text.
+    roles: Sequence[RoleMark] | None = None
+    #: The included files that are known so far; None for a file that does not exist.
+    files: Mapping[str, str | None] = {}
 
 
 class _RenderResult(Struct):
     """The result of a job. Which fields are set depends on the kind of result."""
 
     text: str | None = None
+    messages: tuple[Message, ...] = ()
     needed_file: str | None = None
     variables: tuple[str, ...] = ()
     problem: str | None = None
@@ -62,19 +84,38 @@ class TemplateRenderer:
         partials: Partials | None = None,
         client: Hashable = None,
     ) -> str:
-        _check_size(source, "it is", SOURCE_BYTES)
-        _check_size("".join(values.values()), "its arguments are", INPUT_BYTES)
+        job = _RenderJob(source=source, file=file, values=values)
+        result = await self._render(job, partials, client)
+        if result.text is None:
+            raise RenderingFailed(_FAILED)
+        return result.text
+
+    async def render_messages(
+        self,
+        source: str,
+        roles: Sequence[RoleMark],
+        values: Mapping[str, str],
+        *,
+        file: str = "",
+        partials: Partials | None = None,
+        client: Hashable = None,
+    ) -> tuple[Message, ...]:
+        job = _RenderJob(source=source, file=file, values=values, roles=roles)
+        return (await self._render(job, partials, client)).messages
+
+    async def _render(self, job: _RenderJob, partials: Partials | None, client: Hashable) -> _RenderResult:
+        """Run a job, and run it again with each file that it includes."""
+        _check_size(job.source, "it is", SOURCE_BYTES)
+        _check_size("".join(job.values.values()), "its arguments are", INPUT_BYTES)
         files: dict[str, str | None] = {}
         spent = 0.0
         while True:
-            result = await self._submit(
-                {"source": source, "file": file, "values": dict(values), "files": files}, file, client
-            )
-            if result.text is not None:
-                return result.text
+            result = await self._submit(replace(job, files=files), job.file, client)
+            if result.text is not None or result.messages:
+                return result
             needed_file = result.needed_file
             if needed_file is None or needed_file in files:
-                raise RenderingFailed("the template could not be rendered")
+                raise RenderingFailed(_FAILED)
             spent += result.seconds
             if spent > DEADLINE_SECONDS:
                 raise RenderingFailed(TOO_LONG)
@@ -85,20 +126,20 @@ class TemplateRenderer:
 
     async def variables(self, source: str, *, file: str = "") -> tuple[str, ...]:
         _check_size(source, "it is", SOURCE_BYTES)
-        return (await self._submit({"source": source, "file": file}, file)).variables
+        return (await self._submit(_VariablesJob(source=source, file=file), file)).variables
 
     async def syntax_error(self, source: str, *, client: Hashable = None) -> tuple[int, str] | None:
         """The line and the problem of a template that cannot be parsed; None if it can."""
         if not any(mark in source for mark in _MARKS):
             return None
         try:
-            await self._submit({"source": source, "file": ""}, "", client)
+            await self._submit(_VariablesJob(source=source, file=""), "", client)
         except RenderingFailed as error:
             # Without a line, a limit was exceeded or no child could be started.
             return None if error.line is None else (error.line, error.problem)
         return None
 
-    async def _submit(self, job: dict[str, object], file: str, client: Hashable = None) -> _RenderResult:
+    async def _submit(self, job: _VariablesJob, file: str, client: Hashable = None) -> _RenderResult:
         # Imported on first use: most servers never render a template.
         from dittybag.library.render.worker_pool import TooManyJobs, WorkerCrashed, WorkerPool
 

@@ -202,7 +202,7 @@ class WorkerPool:
         self._queues: dict[Hashable, _Queue] = {}
         self._is_scheduled = False
 
-    async def submit(self, job: dict[str, Any], client: Hashable = None) -> bytes:
+    async def submit(self, job: dict[str, Any] | Struct, client: Hashable = None) -> bytes:
         """Run a job of a client and return its result. Raises `WorkerCrashed` and `TooManyJobs`.
 
         The jobs of `None`, Dittybag itself, are not limited in number.

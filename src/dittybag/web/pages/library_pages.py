@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from dittybag.domain.errors import LibraryNotFound, LibraryPromptNotFound, PromptUnusable
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
+from dittybag.domain.role_marks import Message
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
 from dittybag.web.library_checks import matching_prompts
 from dittybag.web.pages.prompt_preview import PromptPreview, argument_values, preview_prompt
@@ -160,10 +161,10 @@ async def _find_prompt(request: WebRequest) -> LibraryPrompt:
 
 
 async def _preview(request: WebRequest, found: LibraryPrompt, values: Mapping[str, str]) -> PromptPreview:
-    async def render(values: Mapping[str, str]) -> str:
-        _, text = await request.context.templates.render_library_prompt(
+    async def render(values: Mapping[str, str]) -> tuple[Message, ...]:
+        _, messages = await request.context.templates.render_library_messages(
             found.name, values, client=request.client_key
         )
-        return text
+        return messages
 
     return await preview_prompt(found.arguments, values, render)

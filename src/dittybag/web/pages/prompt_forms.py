@@ -19,6 +19,7 @@ from dittybag.domain.errors import (
     PromptUnusable,
 )
 from dittybag.domain.prompts import Argument, Prompt, problems
+from dittybag.domain.role_marks import Message, find_role_lines, split_at_marks
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.template_arguments import describe_found
 from dittybag.web.browser_requests import WebRequest, WebResponse, redirect, status_of
@@ -41,6 +42,12 @@ _NO_PROMPT: Final = Prompt(
 def estimate_tokens(text: str) -> int:
     """Estimate the number of tokens of a text: four bytes each."""
     return -(-len(text.encode("utf-8", "replace")) // 4)
+
+
+def message_sources(content: str) -> list[Message]:
+    """Return the parts of a content with `--role` lines before rendering; empty if it has none."""
+    roles = find_role_lines(content) if len(content) <= MAX_RENDERED_LENGTH else ()
+    return split_at_marks(content, roles) if roles else []
 
 
 class ArgumentRow(Struct, frozen=True, kw_only=True):
@@ -280,6 +287,7 @@ def _preview_values(
 ) -> dict[str, Any]:
     return {
         "content": form.content,
+        "messages": message_sources(form.content),
         "is_long": len(form.content) > MAX_RENDERED_LENGTH,
         "tokens": estimate_tokens(form.content),
         "problem": problem,

@@ -16,7 +16,7 @@ from dittybag.services.prompt_service import PromptAddress
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, redirect
 from dittybag.web.library_checks import search_prompts
 from dittybag.web.pages.entity_history import deletion_of, latest_change
-from dittybag.web.pages.prompt_forms import MAX_RENDERED_LENGTH, estimate_tokens
+from dittybag.web.pages.prompt_forms import MAX_RENDERED_LENGTH, estimate_tokens, message_sources
 from dittybag.web.pages.prompt_history import find_prompt
 from dittybag.web.pages.prompt_preview import argument_values, preview_prompt
 from dittybag.web.template_rendering import render_page
@@ -116,6 +116,7 @@ async def show_prompt(request: WebRequest) -> WebResponse:
         prompt=prompt,
         view="source" if request.query.get("view") == "source" else "rendered",
         is_long=len(prompt.content) > MAX_RENDERED_LENGTH,
+        messages=message_sources(prompt.content),
         actor="" if latest is None else latest.actor,
         known=_argument_fingerprint(prompt),
         **await _result(request, prompt, {}),
@@ -127,12 +128,12 @@ async def _result(request: WebRequest, prompt: Prompt, values: Mapping[str, str]
     preview = await preview_prompt(
         prompt.arguments,
         values,
-        lambda given: request.context.templates.render_prompt(prompt, given, client=request.client_key),
+        lambda given: request.context.templates.render_messages(prompt, given, client=request.client_key),
     )
     lines = prompt.content.split("\n")
     message = ""
     if not preview.missing and not preview.problem:
-        result = encode(prompt_result(prompt.description, preview.text))
+        result = encode(prompt_result(prompt.description, preview.messages))
         message = msgspec.json.format(result, indent=2).decode()
     return {
         "result": preview,

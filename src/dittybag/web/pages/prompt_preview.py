@@ -8,7 +8,8 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.domain.errors import ArgumentMissing, ContentFileMissing, PromptUnusable, RenderingFailed
-from dittybag.domain.prompts import Argument
+from dittybag.domain.prompts import Argument, missing_arguments
+from dittybag.domain.role_marks import Message, has_roles, with_role_lines
 from dittybag.web.browser_requests import WebRequest
 
 #: Prefix of the field names, because an argument may have the name of another field.
@@ -18,13 +19,22 @@ FIELD_PREFIX: Final = "value-"
 class PromptPreview(Struct, frozen=True, kw_only=True):
     """The result of rendering a prompt, or the reason why it failed."""
 
-    text: str = ""
+    messages: tuple[Message, ...] = ()
     #: Required arguments without a value.
     missing: tuple[str, ...] = ()
     #: The problem with the prompt and its location.
     problem: str = ""
     file: str | None = None
     line: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The whole result, with `--role` lines if there are several messages."""
+        return with_role_lines(self.messages) if self.messages else ""
+
+    @property
+    def has_roles(self) -> bool:
+        return has_roles(self.messages)
 
 
 def argument_values(request: WebRequest, arguments: Iterable[Argument]) -> dict[str, str]:
@@ -40,19 +50,18 @@ def argument_values(request: WebRequest, arguments: Iterable[Argument]) -> dict[
 async def preview_prompt(
     arguments: Iterable[Argument],
     values: Mapping[str, str],
-    render: Callable[[Mapping[str, str]], Awaitable[str]],
+    render: Callable[[Mapping[str, str]], Awaitable[tuple[Message, ...]]],
 ) -> PromptPreview:
-    missing = tuple(item.name for item in arguments if item.required and item.name not in values)
-    if missing:
+    if missing := tuple(argument.name for argument in missing_arguments(arguments, values)):
         return PromptPreview(missing=missing)
     try:
-        text = await render(values)
+        messages = await render(values)
     except ArgumentMissing as error:
-        return PromptPreview(missing=(error.argument,))
+        return PromptPreview(missing=error.names)
     except RenderingFailed as error:
         return PromptPreview(problem=error.problem, file=error.file, line=error.line)
     except ContentFileMissing as error:
         return PromptPreview(problem="Its file does not exist", file=error.file)
     except PromptUnusable as error:
         return PromptPreview(problem=str(error))
-    return PromptPreview(text=text)
+    return PromptPreview(messages=messages)
