@@ -5,8 +5,10 @@ from __future__ import annotations
 from dittybag.assembly.logging_setup import log_to_stderr
 from dittybag.assembly.workspace_session import open_workspace
 from dittybag.config import Settings, SettingsError
+from dittybag.contracts.connection_projects import AutomaticProject
 from dittybag.contracts.profiles import PROFILES, build_server, visible_tools
 from dittybag.contracts.tool_specs import TOOLSETS, ServerScope
+from dittybag.domain.projects import DEFAULT_PROJECT, NEW_PROJECT
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
@@ -36,13 +38,26 @@ async def open_server(settings: Settings, observe: Observer | None = None) -> tu
     renderer = TemplateRenderer()
     workspace = await open_workspace(settings, renderer)
     try:
-        project = await workspace.projects.find(settings.project)
+        name = DEFAULT_PROJECT if settings.has_automatic_project else settings.project
+        project = await workspace.projects.find(name)
     except BaseException:
         await workspace.store.close()
         raise
+    automatic = None
+    if settings.has_automatic_project:
+        from dittybag.assembly.folder_links import client_folders
+
+        automatic = AutomaticProject(workspace, client_folders(settings), project.id)
     libraries = LibraryService(Directories(settings.home, settings.foreign_libraries), renderer)
     server_scope = ServerScope(
-        workspace, TemplateService(renderer, libraries), libraries, project.id, settings.actor
+        workspace,
+        TemplateService(renderer, libraries),
+        libraries,
+        # Until the folder's project is selected, nothing is visible.
+        NEW_PROJECT if automatic is not None else project.id,
+        settings.actor,
+        automatic,
+        settings.read_only,
     )
     server = build_server(
         PROFILES[settings.profile],
