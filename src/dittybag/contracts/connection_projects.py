@@ -172,14 +172,17 @@ class SwitchedProjects:
     def prepare(self, ctx: Context) -> Awaitable[None] | None:
         """Give a request the role of its user in the selected project. See `Server`."""
         selection = ctx.session.selection
-        if selection is None or not isinstance(ctx.principal, Principal) or ctx.method not in _DEPENDENT:
+        if selection is None or ctx.principal is None or ctx.method not in _DEPENDENT:
             return None
-        return self._apply_role(ctx, ctx.principal, selection)
+        return apply_role(self._workspace, ctx, selection)
 
-    @as_protocol_errors
-    async def _apply_role(self, ctx: Context, principal: Principal, project: int) -> None:
-        role = await self._workspace.accounts.role(principal.user, project)
-        ctx.principal = replace(principal, role=role)
+
+@as_protocol_errors
+async def apply_role(workspace: Workspace, ctx: Context, project: int) -> None:
+    """Give a request the role of its user in a project."""
+    principal = ctx.principal
+    if isinstance(principal, Principal):
+        ctx.principal = replace(principal, role=await workspace.accounts.role(principal.user, project))
 
 
 def notify_of_switch(session: Session) -> None:

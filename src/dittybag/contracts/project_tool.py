@@ -6,11 +6,12 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dittybag.contracts.connection_projects import notify_of_switch
+from dittybag.contracts.connection_projects import apply_role, notify_of_switch
 from dittybag.contracts.error_formats import json_error
 from dittybag.contracts.prompt_store import json_result
 from dittybag.contracts.tool_specs import SELECTS, ServerScope, ToolCall, array_schema, object_schema, tool
-from dittybag.domain.errors import Invalid, NotAllowed, Problem, ProjectNotFound
+from dittybag.domain.accounts import Principal
+from dittybag.domain.errors import Invalid, NotAllowed, Problem, ProjectGone, ProjectNotFound
 from dittybag.domain.projects import NEW_PROJECT, Project, ProjectSize
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import JsonObject, ToolResult
@@ -79,7 +80,20 @@ async def _switch(call: ToolCall, name: str | None) -> None:
     before, session.selection = session.selection, None if name is None else (await _find(call, name)).id
     if automatic is not None:
         automatic.is_switched = True
+    await apply_role(call.workspace, call.ctx, call.scope.project_of(call.ctx))
     if session.selection != before:
+        _notify(call.ctx)
+
+
+def _notify(ctx: Context) -> None:
+    """Notify the client of its switch. Later changes are for users whose membership need not be checked."""
+    session, principal = ctx.session, ctx.principal
+    if isinstance(principal, Principal):
+        session.set_principal(session.principal, receives_notifications=principal.sees_project)
+        notify_of_switch(session)
+        receives = principal.sees_project and session.selection is None
+        session.set_principal(session.principal, receives_notifications=receives)
+    else:
         notify_of_switch(session)
 
 
@@ -114,7 +128,13 @@ async def _current(call: ToolCall) -> JsonObject:
     """Return the name of the connection's project, and why it is that one."""
     # The call itself may have switched.
     caller = call.scope.caller(call.ctx)
-    selected = await call.workspace.projects.of_caller(caller)
+    try:
+        selected = await call.workspace.projects.of_caller(caller)
+    except ProjectGone:
+        return {
+            "current": "",
+            "why": "the selected project was deleted, or you cannot see it: switch to another",
+        }
     return {"current": selected.name, "why": await _reason(call.scope, call.ctx, selected)}
 
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from dittybag import files
-from dittybag.domain.errors import StorageBusy, StorageFailed
+from dittybag.domain.errors import LinksUnusable, StorageBusy
 from dittybag.domain.folders import project_names
 from dittybag.domain.projects import Project, ProjectKey
 from dittybag.folders.repositories import project_folders
@@ -62,7 +62,7 @@ class ProjectLinks:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StorageFailed(self._path, files.describe(error)) from error
+            raise LinksUnusable(self._path, files.describe(error)) from error
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     def all(self) -> Sequence[ProjectLink]:
@@ -99,7 +99,7 @@ class ProjectLinks:
         except files.LockTimeout as error:
             raise StorageBusy(self._path) from error
         except OSError as error:
-            raise StorageFailed(self._path, files.describe(error)) from error
+            raise LinksUnusable(self._path, files.describe(error)) from error
         return before is not None
 
     def _links(self) -> dict[str, ProjectLink]:
@@ -113,10 +113,9 @@ class ProjectLinks:
             except FileNotFoundError:
                 return {}
             except OSError as error:
-                raise StorageFailed(self._path, files.describe(error)) from error
+                raise LinksUnusable(self._path, files.describe(error)) from error
             except (msgspec.MsgspecError, ValueError) as error:
-                problem = "it is not a file of links to projects; repair it, or delete it and link again"
-                raise StorageFailed(self._path, problem) from error
+                raise LinksUnusable(self._path, str(error)) from error
             self._read = signature, {link.folder: link for link in content.links}
         return self._read[1]
 

@@ -151,7 +151,11 @@ class OpenSession:
 
     def set_auth(self, auth: AuthInfo) -> None:
         """Update the permissions of the owner, which may have changed since the last request."""
-        self.session.set_principal(auth.principal, receives_notifications=auth.receives_notifications)
+        # They are those for the default selection. Another one is checked by each request.
+        is_known = self.session.selection is None or auth.principal is None
+        self.session.set_principal(
+            auth.principal, receives_notifications=auth.receives_notifications and is_known
+        )
 
     def update(self, state: SessionState) -> None:
         """Apply the changes of other processes."""
