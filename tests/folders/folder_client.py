@@ -101,15 +101,20 @@ class FolderClient:
         *options: str,
         roots: Sequence[str] | None = None,
         roots_error: bool = False,
+        is_silent: bool = False,
         stateless: bool = False,
         env: dict[str, str] | None = None,
     ) -> None:
-        """`roots`: the URIs of its roots; `None` if it has no such capability."""
+        """`roots`: the URIs of its roots; `None` if it has no such capability.
+
+        `roots_error`: it answers with an error. `is_silent`: it does not answer.
+        """
         self.roots = roots
         self.notifications: deque[str] = deque()
         #: How often the server has asked for the roots.
         self.questions = 0
         self._roots_error = roots_error
+        self._is_silent = is_silent
         self._stateless = stateless
         self._capabilities: Json = {} if roots is None else {"roots": {"listChanged": True}}
         self._wire = StdioServerProcess(
@@ -161,6 +166,8 @@ class FolderClient:
                 continue
             assert message["method"] == "roots/list"
             self.questions += 1
+            if self._is_silent:
+                continue
             error = {"error": {"code": -32603, "message": "no roots"}}
             answer = error if self._roots_error else {"result": self._answer()}
             self.send({"jsonrpc": "2.0", "id": message["id"], **answer})

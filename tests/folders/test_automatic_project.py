@@ -308,6 +308,15 @@ def test_a_client_that_cannot_list_its_roots_has_none(machine: Machine) -> None:
         assert client.questions == 1
 
 
+def test_a_client_that_does_not_answer_has_no_roots(machine: Machine) -> None:
+    top = machine.repository("started")
+    with machine.connect(top, roots=[], is_silent=True, env={"ROOTS_SECONDS": "0.2"}) as client:
+        assert client.save("note") == "started"
+        assert client.prompts() == ["note"]
+        assert client.questions == 1
+        assert "notifications/cancelled" in client.notifications
+
+
 def test_when_the_roots_change_the_project_changes(machine: Machine) -> None:
     one, two = machine.repository("one"), machine.repository("two")
     with machine.connect(machine.home, roots=[uri(one)]) as client:

@@ -46,7 +46,7 @@ def list_projects(options: WorkspaceOptions) -> None:
     if any(item["folders"] for item in data):
         header.append("folders")
         for row, item in zip(rows, data, strict=True):
-            row.append(clip_line(", ".join(item["folders"])))
+            row.append(clip_line(", ".join(item["folders"]), 1000))
     print_list({"projects": data}, header, rows, right=(1, 2, 3), shrinkable=(0, *range(4, len(header))))
 
 
