@@ -474,9 +474,10 @@ def test_a_deleted_project_that_is_restored_is_linked_again(machine: Machine) ->
     top = machine.repository("website")
     machine.write(top)
     machine.command(machine.path, "project", "delete", "website")
-    assert machine.read(top) == []
-    machine.command(machine.path, "undo", "--yes")
-    assert machine.read(top) == ["note"]
+    with machine.connect(top) as client:
+        assert client.prompts() == []
+        machine.command(machine.path, "undo", "--yes")
+        assert client.prompts() == ["note"]
 
 
 def test_a_link_into_another_database_is_not_followed(machine: Machine) -> None:

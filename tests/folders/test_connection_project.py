@@ -341,7 +341,7 @@ def test_users_get_no_notifications_of_a_project_that_they_have_switched_to(
         carol.call("project", action="switch", name="two")
         with open_event_stream(server.process, "GET", None, alice.headers()) as stream:
             assert [stream.message()["method"] for _ in LISTS_CHANGED] == LISTS_CHANGED
-            carol.call("create_prompt", name="new", content="x")
+            carol.call("create_resource", name="new", uri="file:///new", content="x")
             alice.call("project", action="switch")
             assert stream.message()["method"] == "notifications/prompts/list_changed"
             assert stream.message()["method"] == "notifications/resources/list_changed"
