@@ -112,11 +112,6 @@ def settings(
     if auth is not None and chosen != "off" and address is None:
         raise SettingsError(f"--auth {auth} requires --http: standard input serves a single local client")
     project = project or environment.get("DITTYBAG_PROJECT") or DEFAULT_PROJECT
-    if project == AUTOMATIC and address is not None:
-        raise SettingsError(
-            "--project auto does not work with --http: a server for several clients does not know their "
-            "folders. Use --project NAME; clients can switch to other projects"
-        )
     return Settings(
         home=home(environment),
         has_custom_home=bool(environment.get("DITTYBAG_HOME")),

@@ -569,6 +569,11 @@ def test_commands_work_in_the_project_of_their_folder(machine: Machine) -> None:
     assert [item["kind"] for item in history["changes"]] == ["prompt", "project"]
     machine.command(top, "undo", "-p", "auto", "--yes")
     assert machine.read(top) == []
+    machine.command(top, "prompt", "add", "a", "of default")
+    machine.command(top, "prompt", "add", "a", "of website", "-p", "auto")
+    machine.command(top, "purge", "a", "-p", "auto", "--yes")
+    assert machine.read(top) == []
+    assert "of default" in machine.command(top, "prompt", "show", "a").stdout
 
 
 def test_commands_that_read_create_no_project(machine: Machine) -> None:

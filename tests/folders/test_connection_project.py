@@ -290,6 +290,9 @@ def test_without_a_session_a_switch_is_refused(machine: Machine) -> None:
 def test_the_automatic_project_is_refused_over_http(machine: Machine) -> None:
     refused = machine.command(machine.path, "serve", "--http", "127.0.0.1:0", "--project", "auto", status=2)
     assert "--project auto does not work with --http" in refused.stderr
+    # Other commands are not servers, even if the environment has an address.
+    variables = {"DITTYBAG_HTTP": "127.0.0.1:0", "DITTYBAG_PROJECT": "auto"}
+    dittybag(machine.data, "prompt", "list", variables=variables)
 
 
 @pytest.fixture

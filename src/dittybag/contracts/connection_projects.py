@@ -46,8 +46,9 @@ class AutomaticProject:
         self._workspace = workspace
         self._folders = folders
         self._default = default
-        #: `None` until the client has listed them.
-        self._roots: Sequence[str] | None = None
+        #: Those that the client has listed last.
+        self._roots: Sequence[str] = ()
+        self._knows_roots = False
         self._asking = asyncio.Lock()
         self._session: Session | None = None
         self._seen: object = None
@@ -76,9 +77,8 @@ class AutomaticProject:
 
     def on_roots_changed(self, session: Session) -> None:
         """Ask for the roots again, when the next request depends on them."""
-        if self._roots is not None:
-            self._roots = None
-            self._is_outdated = True
+        if self._knows_roots:
+            self._knows_roots = False
             if not self.is_switched:
                 notify_of_switch(session)
 
@@ -102,7 +102,7 @@ class AutomaticProject:
 
     def _needs_roots(self, ctx: Context) -> bool:
         return (
-            self._roots is None
+            not self._knows_roots
             and ctx.can_ask(ListRoots)
             and (not ctx.revision.stateless or METHODS[ctx.method, ctx.revision.version].may_ask)
             and self._folders.from_environment() is None
@@ -112,31 +112,41 @@ class AutomaticProject:
     async def _select(self, ctx: Context) -> None:
         if self._needs_roots(ctx):
             async with self._asking:
-                if self._roots is None:
+                if not self._knows_roots:
                     self._roots = await _ask_for_roots(ctx)
-                    self._is_outdated = True
+                    self._knows_roots = True
         await self._refresh(ctx.session)
 
     async def _refresh(self, session: Session) -> None:
+        # Before the first read: what changes in the meantime is read the next time.
         self._is_outdated = False
-        seen = self._folders.signature()
-        chosen = (
-            self._folders.from_environment()
-            or self._folders.from_roots(self._roots or ())
-            or self._folders.from_working_folder()
-        )
-        project = self._default
-        if chosen.folder is not None:
-            found = await self._workspace.projects.of_folder(chosen.folder)
-            project = NEW_PROJECT if found is None else found.id
-            # The link is written before the project is committed.
-            self._is_outdated |= found is None and chosen.folder.linked() is not None
+        try:
+            seen = self._folders.signature()
+            chosen = (
+                self._folders.from_environment()
+                or self._folders.from_roots(self._roots)
+                or self._folders.from_working_folder()
+            )
+            project = await self._project_of(chosen)
+        except BaseException:
+            self._is_outdated = True
+            raise
         if self.is_switched:
             return
         self.chosen, self._seen = chosen, seen
         before, session.selection = session.selection, project
         if before not in (None, project):
             notify_of_switch(session)
+
+    async def _project_of(self, chosen: ChosenFolder) -> int:
+        if chosen.folder is None:
+            return self._default
+        found = await self._workspace.projects.of_folder(chosen.folder)
+        if found is not None:
+            return found.id
+        # A link is written before its project is committed.
+        self._is_outdated |= chosen.folder.linked() is not None
+        return NEW_PROJECT
 
     def _refresh_soon(self) -> None:
         if self._session is not None and not self._refreshing:
@@ -148,7 +158,6 @@ class AutomaticProject:
         try:
             await self._refresh(session)
         except DittybagError as error:
-            self._is_outdated = True
             _log.warning("the project of the folder could not be found: %s", error)
 
 

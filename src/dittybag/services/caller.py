@@ -41,7 +41,7 @@ class Caller(Struct, frozen=True):
     call: IdempotentCall | None = None
     #: How the caller makes changes; `None` if it is not known.
     interface: Interface | None = None
-    #: The folder whose project it is; set if that project does not exist yet.
+    #: The folder whose project it is, if it was selected by a folder.
     folder: ProjectFolder | None = None
     #: Called in the step that passes a write to the store, which keeps the order of writes.
     when_queued: Callable[[], None] | None = None
