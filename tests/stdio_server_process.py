@@ -23,7 +23,12 @@ class StdioServerProcess:
     """A server process that is sent raw frames."""
 
     def __init__(
-        self, module: str, *arguments: str, env: dict[str, str] | None = None, prefix: Sequence[str] = ()
+        self,
+        module: str,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        prefix: Sequence[str] = (),
+        cwd: Path = ROOT,
     ) -> None:
         """`prefix`: a program that starts the server."""
         pipe = subprocess.PIPE
@@ -32,11 +37,11 @@ class StdioServerProcess:
         if prefix:
             command = [*prefix, sys.executable, "-m", module, *arguments]
             self.process = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, cwd=ROOT, env=environment
+                command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, cwd=cwd, env=environment
             )
         else:
             self.process = ForkedProcess(
-                module, *arguments, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, env=environment
+                module, *arguments, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, env=environment, cwd=cwd
             )
         assert self.process.stdin is not None
         assert self.process.stdout is not None

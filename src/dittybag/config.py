@@ -13,7 +13,7 @@ from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
-from dittybag.domain.projects import DEFAULT_PROJECT
+from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
 
 DEFAULT_WORKSPACE: Final = "default"
 DEFAULT_PROFILE: Final = "all"
@@ -56,7 +56,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     foreign_libraries: tuple[str, ...] = ()
     #: Those that commands show: also the ones that the environment names.
     known_libraries: tuple[str, ...] = ()
+    #: The name of the project, or `auto` for the project of the folder.
     project: str = DEFAULT_PROJECT
+    #: The folder that Claude Code works in, if it has started this process.
+    client_folder: str | None = None
+    #: The home folder of the user.
+    user_home: str = ""
     profile: str = DEFAULT_PROFILE
     read_only: bool = False
     toolsets: tuple[str, ...] = ()
@@ -73,6 +78,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     actor: str | None = None
     #: Whether this is the demo, whose workspace does not last.
     is_demo: bool = False
+
+    @property
+    def has_automatic_project(self) -> bool:
+        return self.project == AUTOMATIC
 
     @property
     def is_default_database(self) -> bool:
@@ -102,11 +111,14 @@ def settings(
     address = _address(http if http is not None else environment.get("DITTYBAG_HTTP") or None, chosen)
     if auth is not None and chosen != "off" and address is None:
         raise SettingsError(f"--auth {auth} requires --http: standard input serves a single local client")
+    project = project or environment.get("DITTYBAG_PROJECT") or DEFAULT_PROJECT
     return Settings(
         home=home(environment),
         has_custom_home=bool(environment.get("DITTYBAG_HOME")),
         database=_database(environment, workspace, db),
-        project=project or environment.get("DITTYBAG_PROJECT") or DEFAULT_PROJECT,
+        project=project,
+        client_folder=environment.get("CLAUDE_PROJECT_DIR") or None,
+        user_home=os.path.expanduser("~"),  # noqa: PTH111
         profile=profile,
         foreign_libraries=(_twig_directory(environment),) if profile == "twig" else (),
         known_libraries=known_libraries(environment, profile),

@@ -163,7 +163,8 @@ def test_the_entry_starts_a_server(user: ConnectUser) -> None:
     """Run the entry as a client does: in another folder and with its own environment only."""
     user.connect("claude-code", "--db", "bag.db", "--profile", "tasks")
     entry = json.loads((user.home / ".claude.json").read_text())["mcpServers"]["dittybag"]
-    arguments = ["-m", "dittybag", "serve", "--db", str(user.folder / "bag.db"), "--profile", "tasks"]
+    arguments = ["-m", "dittybag", "serve", "--db", str(user.folder / "bag.db"), "--project", "auto"]
+    arguments += ["--profile", "tasks"]
     assert entry == {
         "type": "stdio",
         "command": sys.executable,
@@ -200,7 +201,7 @@ def test_the_entry_uses_the_path_of_the_installed_program(user: ConnectUser) -> 
     link.symlink_to(script)
     user.connect("codex", "--workspace", "work", program=[str(link)], variables={"DITTYBAG_HOME": ""})
     written = tomllib.loads((user.home / ".codex" / "config.toml").read_text())
-    entry = {"command": str(link), "args": ["serve", "--workspace", "work"]}
+    entry = {"command": str(link), "args": ["serve", "--workspace", "work", "--project", "auto"]}
     assert written == {"mcp_servers": {"dittybag": entry}}
 
 

@@ -76,7 +76,8 @@ def test_a_data_command_loads_only_the_store_and_the_services(
     with start(tmp_path, *arguments) as process:
         modules = loaded(process)
     require_not_loaded(modules, *HEAVY, *ENGINE, *OTHERS)
-    require_at_most(84, modules)
+    # Projects are listed with the folders that are linked to them.
+    require_at_most(89 if arguments[0] == "project" else 85, modules)
 
 
 def test_help_loads_no_store(tmp_path: Path) -> None:
@@ -88,12 +89,15 @@ def test_help_loads_no_store(tmp_path: Path) -> None:
     require_at_most(15, modules)
 
 
-def test_a_server_on_stdio_loads_no_command_line_and_no_http(tmp_path: Path) -> None:
-    with start(tmp_path, "serve") as process:
+@pytest.mark.parametrize(("project", "count"), [((), 142), (("--project", "auto"), 148)], ids=["", "auto"])
+def test_a_server_on_stdio_loads_no_command_line_and_no_http(
+    tmp_path: Path, project: tuple[str, ...], count: int
+) -> None:
+    with start(tmp_path, "serve", *project) as process:
         modules = loaded(process, INITIALIZE + LIST_PROMPTS)
     require_not_loaded(modules, *HEAVY, "click", "dittybag.cli.commands", "dittybag.http", "dittybag.web")
     require_not_loaded(modules, "dittybag.clients", "dittybag.exchange", "dittybag.identity")
-    require_at_most(140, modules)
+    require_at_most(count, modules)
 
 
 def test_a_server_on_http_loads_the_web_ui_with_its_first_page(tmp_path: Path) -> None:
@@ -110,7 +114,7 @@ def test_a_server_on_http_loads_the_web_ui_with_its_first_page(tmp_path: Path) -
     require_not_loaded(modules, "asyncpg", "jwt", "markdown_it", "minijinja", "pygments", "rich", "yaml")
     require_not_loaded(modules, "dittybag.cli.commands", "dittybag.clients", "dittybag.exchange")
     require_not_loaded(modules, "dittybag.identity", "dittybag.web.app")
-    require_at_most(170, modules)
+    require_at_most(172, modules)
 
 
 def test_package_modules_hold_no_logic() -> None:

@@ -28,7 +28,7 @@ def test_json_output(tmp_path: Path) -> None:
     assert data(dittybag(tmp_path, "project", "create", "auth", "--json")) == {"name": "auth"}
     listed = data(dittybag(tmp_path, "project", "list", "--json"))
     assert [project["name"] for project in listed["projects"]] == ["default", "auth"]
-    assert set(listed["projects"][0]) == {"name", "prompts", "resources", "tasks", "created_at"}
+    assert set(listed["projects"][0]) == {"name", "prompts", "resources", "tasks", "created_at", "folders"}
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,8 @@ def test_json_output(tmp_path: Path) -> None:
         (("create", ""), 1, "Project name must be 1-100 characters"),
         (("create", "x" * 101), 1, "Project name must be 1-100 characters"),
         (("create", "a\nb"), 1, "Project name must not contain control characters"),
+        (("create", "auto"), 1, "Project name must not be 'auto'"),
+        (("rename", "default", "auto"), 1, "Project name must not be 'auto'"),
         (("rename", "nope", "x"), 3, "Project 'nope' does not exist"),
         (("rename", "default", "x"), 4, "cannot be renamed or deleted"),
         (("delete", "default"), 4, "cannot be renamed or deleted"),

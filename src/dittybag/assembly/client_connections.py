@@ -19,7 +19,7 @@ from dittybag.clients.http_snippets import http_snippet
 from dittybag.clients.known_clients import CLIENTS, LocalMachine, McpClient
 from dittybag.clients.reversible_edits import apply_edits
 from dittybag.config import Settings
-from dittybag.domain.projects import DEFAULT_PROJECT
+from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
 from dittybag.domain.text import one_line
 from dittybag.web.web_context import ClientEntry, ConnectionFailed
 
@@ -156,8 +156,7 @@ class LocalConnections:
         """How a client starts this program with the same database."""
         settings = self._settings
         options = [] if settings.is_default_database else ["--db", absolute_database(settings)]
-        if project != DEFAULT_PROJECT:
-            options += ["--project", project]
+        options += ["--project", AUTOMATIC if project == DEFAULT_PROJECT else project]
         return launch(settings, options)
 
 

@@ -12,7 +12,7 @@ from dittybag.assembly.store_factory import is_file
 from dittybag.clients.connector import parse_launch
 from dittybag.config import Settings, SettingsError, settings
 from dittybag.domain.errors import StorageError
-from dittybag.domain.projects import DEFAULT_PROJECT
+from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
 
 #: Maximum number of projects that are compared.
 _MAX_PROJECTS: Final = 10_000
@@ -68,9 +68,13 @@ def _database_problem(chosen: Settings, *, is_chosen: bool) -> str | None:
     if not os.path.exists(path):  # noqa: PTH110
         if is_chosen:
             return f"the database {path} does not exist"
-        return None if project == DEFAULT_PROJECT else f"the project '{project}' does not exist in {path}"
+        return (
+            None
+            if project in (DEFAULT_PROJECT, AUTOMATIC)
+            else f"the project '{project}' does not exist in {path}"
+        )
     try:
         names = project_names(chosen, project, _MAX_PROJECTS)
     except StorageError as error:
         return str(error)
-    return None if project in names else f"the project '{project}' does not exist in {path}"
+    return None if project in (*names, AUTOMATIC) else f"the project '{project}' does not exist in {path}"

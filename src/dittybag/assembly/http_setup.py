@@ -46,6 +46,7 @@ def serve_http(
     key that signs in one browser.
     """
     check_profile_and_toolsets(settings)
+    _require_project_name(settings)
     writer = log_to_stderr(access=settings.access_log)
     access_log = None if writer is None else AccessLog(writer.write)
     assert settings.http is not None
@@ -112,6 +113,15 @@ def serve_http(
 
     with listener, asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(run())
+
+
+def _require_project_name(settings: Settings) -> None:
+    """Raise `SettingsError` for the project `auto`."""
+    if settings.has_automatic_project:
+        raise SettingsError(
+            "--project auto does not work with --http: a server for several clients does not know their "
+            "folders. Use --project NAME; clients can switch to other projects"
+        )
 
 
 async def _log_warnings(settings: Settings, server_scope: ServerScope) -> None:

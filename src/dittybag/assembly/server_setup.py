@@ -6,8 +6,10 @@ from dittybag.assembly.logging_setup import log_to_stderr
 from dittybag.assembly.store_factory import is_file
 from dittybag.assembly.workspace_session import open_workspace
 from dittybag.config import Settings, SettingsError
+from dittybag.contracts.connection_projects import AutomaticProject
 from dittybag.contracts.profiles import PROFILES, build_server, visible_tools
 from dittybag.contracts.tool_specs import TOOLSETS, ServerScope
+from dittybag.domain.projects import DEFAULT_PROJECT, NEW_PROJECT
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
@@ -37,17 +39,26 @@ async def open_server(settings: Settings, observe: Observer | None = None) -> tu
     renderer = TemplateRenderer()
     workspace = await open_workspace(settings, renderer)
     try:
-        project = await workspace.projects.find(settings.project)
+        name = DEFAULT_PROJECT if settings.has_automatic_project else settings.project
+        project = await workspace.projects.find(name)
     except BaseException:
         await workspace.store.close()
         raise
+    automatic = None
+    if settings.has_automatic_project:
+        from dittybag.assembly.folder_links import client_folders
+
+        automatic = AutomaticProject(workspace, client_folders(settings), project.id)
     libraries = LibraryService(Directories(settings.home, settings.foreign_libraries), renderer)
     server_scope = ServerScope(
         workspace,
         TemplateService(renderer, libraries),
         libraries,
-        project.id,
+        # Until the folder's project is selected, nothing is visible.
+        NEW_PROJECT if automatic is not None else project.id,
         settings.actor,
+        automatic=automatic,
+        read_only=settings.read_only,
         is_one_of_many=_may_be_one_of_many(settings),
     )
     server = build_server(

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag.assembly.store_factory import open_store
 from dittybag.config import Settings
 from dittybag.domain.ports import TemplateSyntax
+from dittybag.domain.projects import DEFAULT_PROJECT, NEW_PROJECT
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace, WorkspaceSession
 
@@ -72,10 +74,41 @@ def run_in_session(
     """Open a workspace, run `work` on it as `actor`, and close it."""
 
     async def run(workspace: Workspace) -> T:
-        project = await workspace.projects.find(settings.project)
-        return await work(WorkspaceSession(workspace, Caller(project.id, actor, interface="cli")))
+        if settings.has_automatic_project:
+            caller = await _caller_in_folder(settings, workspace, actor)
+        else:
+            project = await workspace.projects.find(settings.project)
+            caller = Caller(project.id, actor, interface="cli")
+        return await work(WorkspaceSession(workspace, caller))
 
     return with_workspace(settings, run, create=create)
+
+
+async def _caller_in_folder(settings: Settings, workspace: Workspace, actor: str) -> Caller:
+    """Return a caller in the project of the current folder."""
+    from dittybag.assembly.folder_links import client_folders
+
+    folders = client_folders(settings)
+    folder = (folders.from_environment() or folders.from_working_folder()).folder
+    if folder is None:
+        project = await workspace.projects.find(DEFAULT_PROJECT)
+        return Caller(project.id, actor, interface="cli")
+    found = await workspace.projects.of_folder(folder)
+    return Caller(NEW_PROJECT if found is None else found.id, actor, interface="cli", folder=folder)
+
+
+def with_project_name(settings: Settings, actor: str, *, create: bool) -> Settings:
+    """Return the settings with the name of the folder's project instead of `auto`. `create`: create it."""
+    if not settings.has_automatic_project:
+        return settings
+
+    async def name(session: WorkspaceSession) -> str:
+        projects, folder = session.workspace.projects, session.caller.folder
+        if create and folder is not None:
+            return (await projects.create_of_folder(folder, actor=actor)).name
+        return (await projects.of_caller(session.caller)).name
+
+    return replace(settings, project=run_in_session(settings, actor, name, create=create))
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from dittybag.clients.client_errors import (
 )
 from dittybag.clients.known_clients import CLIENTS, SCOPES, ConfigScope, LocalMachine, McpClient
 from dittybag.config import home, settings_from_process
+from dittybag.domain.projects import AUTOMATIC
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ def command(
     Only Dittybag's own entry in the client's configuration file is written; the rest of the file stays the
     same, byte for byte, and a backup is made first. The clients are claude-code, claude-desktop, cursor,
     vscode, codex, gemini, windsurf and zed.
+
+    The client works in the project of the folder that it is used in, or with --project in the one with
+    that name.
 
     \b
     Examples:
@@ -146,7 +150,7 @@ def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
     given = {
         "--workspace": options.workspace,
         "--db": None if options.db is None else absolute_database(settings),
-        "--project": options.project,
+        "--project": options.project or AUTOMATIC,
         "--profile": profile,
     }
     return launch(

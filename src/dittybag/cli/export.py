@@ -14,6 +14,7 @@ from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.display import format_count
 from dittybag.domain.errors import Conflict
+from dittybag.domain.projects import AUTOMATIC
 
 
 @click.command("export", StrictCommand)
@@ -64,7 +65,7 @@ def command(
                 settings,
                 target,
                 folder=folder,
-                project=options.project,
+                project=options.project_name if options.project == AUTOMATIC else options.project,
                 history=history if history is not None else not folder,
                 overwrite=force,
                 on_progress=(lambda what, number: show(f"Exporting {what}: {number:,}")),

@@ -14,6 +14,7 @@ from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES
+from dittybag.domain.projects import AUTOMATIC
 from dittybag.domain.queries import ChangeQuery
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def command(
       dittybag history --actor claude-code --since 2h
     """
     query = ChangeQuery(name=item, limit=limit, **filters)
-    changes, projects = options.run(lambda session: _page(session, query, project))
+    changes, projects = options.in_folder(project).run(lambda session: _page(session, query, project))
     print_changes(changes, projects)
     if len(changes) == limit:
         hint(f"for older changes, use --before {changes[-1].seq}")
@@ -64,6 +65,8 @@ async def _page(
 
 async def find_project_id(session: WorkspaceSession, name: str | None) -> int | None:
     """Return the id of a project; `None` for all projects."""
+    if name == AUTOMATIC:
+        return session.caller.project
     return None if name is None else (await session.workspace.projects.find(name)).id
 
 

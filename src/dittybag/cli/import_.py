@@ -23,6 +23,7 @@ from dittybag.domain.errors import (
     UnknownFormat,
 )
 from dittybag.domain.imports import FORMATS, ImportOptions, ImportResult, OnConflict
+from dittybag.domain.projects import AUTOMATIC
 
 #: At most this many conflicts, renamed items and notes are printed.
 _MAX_LINES: Final = 20
@@ -79,10 +80,11 @@ def command(
     from dittybag.assembly.import_export import import_data
 
     try:
-        with _settings(options, dry_run=dry_run) as settings, progress() as show:
+        with _settings(options, dry_run=dry_run) as given, progress() as show:
+            settings = options.with_project_name(given, create=not dry_run)
             import_options = ImportOptions(
                 actor=settings.actor or local_user_name(),
-                project=options.project,
+                project=settings.project if options.project == AUTOMATIC else options.project,
                 default_project=settings.project,
                 on_conflict=on_conflict,
                 history=not no_history,

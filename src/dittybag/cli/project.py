@@ -1,25 +1,32 @@
-"""`dittybag project`: manage projects and their members."""
+"""`dittybag project`: manage projects, their members and the folders that are linked to them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from msgspec.structs import replace
 
-from dittybag.cli.output import note, print_list, print_result
-from dittybag.cli.read_input import text
+from dittybag.cli.error_output import ExitStatus
+from dittybag.cli.output import clip_line, note, print_list, print_result
+from dittybag.cli.read_input import refuse, text
 from dittybag.cli.strict_options import StrictGroup
-from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project, in_workspace
 from dittybag.domain.accounts import Member, Role
 from dittybag.domain.errors import LastMember
+from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT, NEW_PROJECT, Project, ProjectKey, ProjectSize
 from dittybag.domain.times import iso
+
+if TYPE_CHECKING:
+    from dittybag.domain.ports import ProjectFolder
+    from dittybag.services.workspace import WorkspaceSession
 
 
 @click.group("project", StrictGroup)
 def command() -> None:
-    """Manage projects and their members."""
+    """Manage projects, their members and the folders that are linked to them."""
 
 
 @command.command("list")
@@ -32,19 +39,151 @@ def list_projects(options: WorkspaceOptions) -> None:
       dittybag project list
     """
     sizes = options.run(lambda session: session.workspace.projects.all())
-    rows = [(size.project.name, size.prompts, size.resources, size.tasks) for size in sizes]
-    header = ("name", "prompts", "resources", "tasks")
-    data = [
-        {**dict(zip(header, row, strict=True)), "created_at": iso(size.project.created_at)}
-        for row, size in zip(rows, sizes, strict=True)
+    folders = _folders(options)
+    data = [_project_data(size, folders) for size in sizes]
+    header = ["project", "prompts", "resources", "tasks"]
+    rows = [[size.project.name, *map(str, (size.prompts, size.resources, size.tasks))] for size in sizes]
+    if any(item["folders"] for item in data):
+        header.append("folders")
+        for row, item in zip(rows, data, strict=True):
+            row.append(clip_line(", ".join(item["folders"]), 1000))
+    print_list({"projects": data}, header, rows, right=(1, 2, 3), shrinkable=(0, *range(4, len(header))))
+
+
+@command.command("show")
+@click.argument("name", required=False, type=text)
+@in_workspace
+def show(name: str | None, options: WorkspaceOptions) -> None:
+    """Show a project and the folders that are linked to it; without NAME, the project of the current folder.
+
+    \b
+    Examples:
+      dittybag project show
+      dittybag project show website
+    """
+    options = replace(options, project=name or AUTOMATIC)
+    sizes, project = options.run(_find_with_sizes)
+    size = next((item for item in sizes if item.project.id == project.id), None)
+    if size is None:
+        size = ProjectSize(project=project, prompts=0, resources=0, tasks=0)
+    data = {**_project_data(size, _folders(options)), "exists": project.id != NEW_PROJECT}
+    lines = [
+        f"{label + ':':<11}{clip_line(str(value), 1000)}"
+        for label, value in (
+            ("Project", data["name"]),
+            ("Prompts", size.prompts),
+            ("Resources", size.resources),
+            ("Tasks", size.tasks),
+            *(("Folder", folder) for folder in data["folders"]),
+        )
     ]
-    print_list(
-        {"projects": data},
-        ("project", *header[1:]),
-        [tuple(map(str, row)) for row in rows],
-        right=(1, 2, 3),
-        shrinkable=(0,),
+    print_result(data, *lines)
+    if not data["exists"]:
+        note("this project does not exist yet; the first write in this folder creates it")
+
+
+async def _find_with_sizes(session: WorkspaceSession) -> tuple[list[ProjectSize], Project]:
+    projects = session.workspace.projects
+    return await projects.all(), await projects.of_caller(session.caller)
+
+
+def _folders(options: WorkspaceOptions) -> dict[ProjectKey, list[str]]:
+    from dittybag.assembly.folder_links import folders_by_project
+
+    return folders_by_project(options.settings)
+
+
+def _project_data(size: ProjectSize, folders: dict[ProjectKey, list[str]]) -> dict[str, Any]:
+    project = size.project
+    return {
+        "name": project.name,
+        "prompts": size.prompts,
+        "resources": size.resources,
+        "tasks": size.tasks,
+        "created_at": iso(project.created_at),
+        "folders": folders.get(ProjectKey(project.id, project.created_at), []),
+    }
+
+
+@command.command("link")
+@click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False))
+@in_project
+def link(folder: str | None, options: WorkspaceOptions) -> None:
+    """Link a folder to a project, which `--project auto` then selects in it.
+
+    FOLDER is a folder of this machine; without it, the top of the repository that the current folder belongs
+    to, or the current folder. Without --project, it is linked to the project with its name, which is created
+    if it does not exist. Several folders can be linked to one project by naming it.
+
+    \b
+    Examples:
+      dittybag project link
+      dittybag project link ~/src/website --project website
+    """
+    target = _folder_to_link(options, folder)
+    name = None if options.project == AUTOMATIC else options.project
+    folders = _folders(options)
+
+    async def work(session: WorkspaceSession) -> Project:
+        projects = session.workspace.projects
+        project = None
+        if name is not None:
+            project = await projects.find(name)
+        elif await projects.of_folder(target) is None:
+            project = await _find_unlinked(session, next(target.names()), folders)
+        if project is None:
+            return await projects.create_of_folder(target, actor=session.caller.actor)
+        target.link(project)
+        return project
+
+    project = replace(options, project=DEFAULT_PROJECT).run(work, create=name is None)
+    path = clip_line(target.path, 1000)
+    print_result(
+        {"folder": target.path, "project": project.name}, f"Linked {path} to project '{project.name}'"
     )
+
+
+async def _find_unlinked(
+    session: WorkspaceSession, name: str, folders: dict[ProjectKey, list[str]]
+) -> Project | None:
+    """Return the project with a name, unless it is linked to a folder."""
+    for size in await session.workspace.projects.all():
+        project = size.project
+        if project.name == name and name != DEFAULT_PROJECT:
+            return None if ProjectKey(project.id, project.created_at) in folders else project
+    return None
+
+
+@command.command("unlink")
+@click.argument("folder", required=False, type=click.Path(file_okay=False))
+@in_workspace
+def unlink(folder: str | None, options: WorkspaceOptions) -> None:
+    """Remove the link of a folder. The project and what is in it stay.
+
+    \b
+    Examples:
+      dittybag project unlink
+      dittybag project unlink ~/src/website
+    """
+    target = _folder_to_link(options, folder)
+    path = clip_line(target.path, 1000)
+    if not target.unlink():
+        refuse(
+            f"{path} is not linked to a project",
+            "run `dittybag project list` to see the linked folders",
+            status=ExitStatus.NOT_FOUND,
+            code="NOT_FOUND",
+        )
+    print_result({"folder": target.path, "unlinked": True}, f"Unlinked {path}")
+
+
+def _folder_to_link(options: WorkspaceOptions, folder: str | None) -> ProjectFolder:
+    from dittybag.assembly.folder_links import folder_to_link
+
+    target = folder_to_link(options.settings, folder)
+    if target is None:
+        refuse("The home folder and / cannot be linked to a project", "name a folder inside of it")
+    return target
 
 
 @command.command("create")

@@ -183,7 +183,7 @@ def _require_unused(options: WorkspaceOptions, name: str) -> None:
         )
     except PromptNotFound:
         return
-    raise NameTaken("prompt", name, options.settings.project)
+    raise NameTaken("prompt", name, options.project_name)
 
 
 @command.command("edit")

@@ -73,7 +73,9 @@ def command(
     if ref is None and (kind is not None or project is not None):
         raise click.UsageError("--kind and --project require REF.")
     try:
-        selection, items, projects = options.run(lambda session: _plan(session, ref, kind, project, before))
+        selection, items, projects = options.in_folder(project).run(
+            lambda session: _plan(session, ref, kind, project, before)
+        )
     except AmbiguousReference as error:
         return report_error(error, "use --kind and --project to choose one")
     if not wants_json():

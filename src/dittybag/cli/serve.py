@@ -23,7 +23,8 @@ Options:
   --profile NAME      Set of tools: all, mcpkg, twig, tasks or prompt-store
                       (default: all). The others each replace the server of
                       that name.
-  --project NAME      Project (default: `default`).
+  --project NAME      Project (default: `default`). With `auto`, the project of
+                      the folder that the client works in; not with --http.
   --workspace NAME    Name of a database in the data folder.
   --db FILE           Path or URL of a database.
   --http [HOST:PORT]  Serve over HTTP (default address: 127.0.0.1:8765).
@@ -43,7 +44,8 @@ Environment variables:
   DITTYBAG_READ_ONLY and DITTYBAG_TOOLSETS set the options above.
   DITTYBAG_HOME sets the data folder, DITTYBAG_ACTOR replaces the client's
   name in the change log, and TWIG_DATA_DIR sets the folder of the libraries
-  that the twig profile serves.
+  that the twig profile serves. CLAUDE_PROJECT_DIR, which Claude Code sets, is
+  the folder for --project auto.
 """
 
 #: Printed when the command is started in a terminal.

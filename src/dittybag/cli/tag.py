@@ -122,7 +122,7 @@ def rename(old: str, new: str, options: WorkspaceOptions) -> None:
 def _refuse_unknown_tag(options: WorkspaceOptions, tag: str) -> NoReturn:
     tags = options.run(lambda session: session.workspace.prompts.tags(session.caller))
     refuse(
-        f"No prompt in project '{options.settings.project}' has the tag '{clip_line(tag)}'",
+        f"No prompt in project '{options.project_name}' has the tag '{clip_line(tag)}'",
         suggestion(tag, [item.name for item in tags], "run `dittybag tag list` to see all tags"),
         status=ExitStatus.NOT_FOUND,
         code="NOT_FOUND",

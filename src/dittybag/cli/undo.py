@@ -68,7 +68,9 @@ def command(
         raise click.UsageError("--actor requires --since.")
     number = (last or 1) if since is None and change is None else None
     wanted = UndoSelection(seq=change, last=number, actor=actor, since=since)
-    selection, plan, projects = options.run(lambda session: _plan(session, wanted, project))
+    selection, plan, projects = options.in_folder(project).run(
+        lambda session: _plan(session, wanted, project)
+    )
     # Change 1 created the workspace itself.
     if not plan.changes or change == 1:
         report("Nothing to undo", code="NOTHING_TO_UNDO")

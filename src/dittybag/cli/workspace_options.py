@@ -24,6 +24,7 @@ from dittybag.config import (
     workspace_names,
 )
 from dittybag.domain.errors import PromptNotFound, ResourceNotFound, WorkspaceNotFound
+from dittybag.domain.projects import AUTOMATIC
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import LibrarySession
@@ -60,6 +61,25 @@ class WorkspaceOptions(Struct, frozen=True):
                 "pg_dump, or `dittybag export`"
             )
         return settings
+
+    @property
+    def project_name(self) -> str:
+        """The name of the project; for `auto`, that of the folder's project."""
+        with self.existing_settings() as settings:
+            return self.with_project_name(settings).project
+
+    def with_project_name(self, settings: Settings, *, create: bool = False) -> Settings:
+        """Return the settings with the name of the folder's project instead of `auto`.
+
+        `create`: create the project if it does not exist.
+        """
+        from dittybag.assembly.workspace_session import with_project_name
+
+        return with_project_name(settings, settings.actor or local_user_name(), create=create)
+
+    def in_folder(self, project: str | None) -> WorkspaceOptions:
+        """Return the options with the project `auto`, if that is `project`."""
+        return replace(self, project=AUTOMATIC) if project == AUTOMATIC else self
 
     def run(self, work: Callable[[WorkspaceSession], Awaitable[T]], *, create: bool = False) -> T:
         """Run `work` in a session of the workspace, as the current user, and return its result.
@@ -176,7 +196,7 @@ _project_option: Final = click.option(
     metavar="NAME",
     type=text,
     shell_complete=complete_projects,
-    help="Project (default: `default`).",
+    help="Project, or `auto` for that of the current folder (default: `default`).",
 )
 
 

@@ -38,8 +38,11 @@ class _EncodedResult(Struct):
 _decode: Final = msgspec.json.Decoder(_EncodedResult).decode
 
 
-def keyed_call(owner: str, key: str, ctx: Context, project: int) -> IdempotentCall:
-    """Return a tool call with its key and digest. `owner` is empty for the owner of the machine."""
+def keyed_call(owner: str, key: str, ctx: Context, project: int | str) -> IdempotentCall:
+    """Return a tool call with its key and digest. `owner` is empty for the owner of the machine.
+
+    `project`: the id of the project, or the path of the folder whose project it is.
+    """
     request = (ctx.params.get("name"), ctx.params.get("arguments") or {}, project)
     return IdempotentCall(owner, key, sha256(msgspec.json.encode(request, order="sorted")).digest())
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from dittybag import __version__
 from dittybag.contracts import mcpkg, native, prompt_store, task_manager
+from dittybag.contracts.connection_projects import SwitchedProjects
 from dittybag.contracts.error_formats import unusable_prompt, unusable_prompt_of_contracts
 from dittybag.contracts.library_prompts import (
     CombinedPrompts,
@@ -20,6 +21,7 @@ from dittybag.contracts.library_prompts import (
     prompt_info,
     twig_prompt_info,
 )
+from dittybag.contracts.project_tool import project
 from dittybag.contracts.stored_prompts import StoredPrompts, UnusablePromptFormatter
 from dittybag.contracts.stored_resources import MissingResourceFormatter, StoredResources
 from dittybag.contracts.tool_specs import ServerScope, ToolSpec
@@ -29,7 +31,7 @@ from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import clip
 from dittybag.protocol.eras.versions import NEWEST_HANDSHAKE, V2024_11_05, V2025_06_18
 from dittybag.protocol.features import PromptSource
-from dittybag.protocol.server import Observer, Server, ServerLimits
+from dittybag.protocol.server import Observer, Preparation, Server, ServerLimits
 from dittybag.protocol.types import Capabilities, ListFeature, ResourceFeature
 from dittybag.protocol.wire_errors import InvalidParams, MethodNotFound, UnknownResource
 
@@ -234,10 +236,20 @@ def build_server(
         lifespan=lambda: _lifespan(profile, scope, server),
         observe=observe,
         state_key=state_key,
+        prepare=_preparation(profile, scope),
     )
+    if scope.automatic is not None:
+        server.on_roots_changed = scope.automatic.on_roots_changed
     for tool in tools:
         server.add(tool.bind(scope))
     return server
+
+
+def _preparation(profile: Profile, scope: ServerScope) -> Preparation | None:
+    """Return what selects the project of each request; `None` if the server has one project."""
+    if scope.automatic is not None:
+        return scope.automatic.prepare
+    return SwitchedProjects(scope.workspace).prepare if project in profile.tools else None
 
 
 def _prompts(profile: Profile, scope: ServerScope) -> PromptSource:
@@ -264,6 +276,8 @@ async def _lifespan(profile: Profile, scope: ServerScope, server: Server) -> Asy
 
 def notify_on_changes(profile: Profile, scope: ServerScope, server: Server) -> None:
     """Make a server notify its clients of every change in its scope from now on."""
+    if scope.automatic is not None:
+        scope.workspace.store.subscribe(scope.automatic.on_changes)
     if profile.notifies:
         scope.workspace.store.subscribe(lambda changes: notify_clients(server, scope, changes))
     if profile.prompts != "stored":
@@ -271,12 +285,21 @@ def notify_on_changes(profile: Profile, scope: ServerScope, server: Server) -> N
 
 
 def notify_clients(server: Server, scope: ServerScope, changes: Sequence[ChangeNotification]) -> None:
-    """Notify a server's clients of changes in its scope."""
-    here = [item for item in changes if item.project == scope.project]
-    if any(item.kind == "prompt" for item in here):
-        server.prompts_changed()
-    resources = [item for item in here if item.kind == "resource"]
-    if any(item.listed for item in resources):
-        server.resources_changed()
-    for uri in dict.fromkeys(uri for item in resources for uri in item.uris):
-        server.resource_updated(uri)
+    """Notify a server's clients of changes in the projects that they have selected."""
+    for selected, here in _by_project(changes).items():
+        selections = (selected, None) if selected == scope.project else (selected,)
+        if any(item.kind == "prompt" for item in here):
+            server.prompts_changed(selections)
+        resources = [item for item in here if item.kind == "resource"]
+        if any(item.listed for item in resources):
+            server.resources_changed(selections)
+        for uri in dict.fromkeys(uri for item in resources for uri in item.uris):
+            server.resource_updated(uri, selections)
+
+
+def _by_project(changes: Sequence[ChangeNotification]) -> dict[int, list[ChangeNotification]]:
+    found: dict[int, list[ChangeNotification]] = {}
+    for item in changes:
+        if item.project is not None:
+            found.setdefault(item.project, []).append(item)
+    return found

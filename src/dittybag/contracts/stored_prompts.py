@@ -32,7 +32,7 @@ class StoredPrompts:
     def stamp(self, ctx: Context) -> Hashable:
         if not self._scope.can_see_project(ctx):
             return None
-        return self._scope.workspace.store.stamp("prompt", self._scope.project)
+        return self._scope.workspace.store.stamp("prompt", self._scope.project_of(ctx))
 
     async def list(self, position: str | int | None, ctx: Context) -> Page[PromptInfo]:
         page, _ = await self.page(position, ctx)

@@ -73,7 +73,7 @@ class StoredResources:
     def stamp(self, ctx: Context) -> Hashable:
         if not self._scope.can_see_project(ctx):
             return None
-        return self._scope.workspace.store.stamp("resource", self._scope.project)
+        return self._scope.workspace.store.stamp("resource", self._scope.project_of(ctx))
 
     @as_protocol_errors
     async def list(self, position: str | int | None, ctx: Context) -> Page[ResourceInfo]:

@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dittybag.contracts.connection_projects import AutomaticProject
 from dittybag.contracts.error_formats import ErrorFormat, problem_of, top_level_argument
 from dittybag.contracts.idempotency_keys import idempotency_key
 from dittybag.domain.accounts import Principal
@@ -39,6 +40,7 @@ class ServerScope(Struct, frozen=True):
     workspace: Workspace
     templates: TemplateService
     libraries: Libraries
+    #: The project of clients that have not selected another one.
     project: int
     #: Logged instead of the client's name.
     actor: str | None = None
@@ -46,6 +48,14 @@ class ServerScope(Struct, frozen=True):
     has_chat_prompts: bool = False
     #: Whether other servers behind the same address may receive the next message of a client.
     is_one_of_many: bool = False
+    #: Selects the project by the client's folder; `None` if the server has one.
+    automatic: AutomaticProject | None = None
+    read_only: bool = False
+
+    def project_of(self, ctx: Context) -> int:
+        """Return the id of the project of a request, `NEW_PROJECT` if it does not exist yet."""
+        selection = ctx.session.selection
+        return self.project if selection is None else selection
 
     def can_see_project(self, ctx: Context) -> bool:
         """Whether the principal of a request may see the project. If so, its content is the same for all."""
@@ -57,11 +67,16 @@ class ServerScope(Struct, frozen=True):
         name = ctx.client.get("name")
         client = name[:1000] if isinstance(name, str) else ""
         if (principal := ctx.principal) is None:
-            actor = self.actor or _client_actor(client)
-            return Caller(self.project, actor, interface="mcp", when_queued=ctx.fix_order)
+            return Caller(
+                self.project_of(ctx),
+                self.actor or _client_actor(client),
+                interface="mcp",
+                folder=None if self.automatic is None else self.automatic.folder,
+                when_queued=ctx.fix_order,
+            )
         assert isinstance(principal, Principal)
         return Caller(
-            self.project,
+            self.project_of(ctx),
             _user_actor(principal.user, self.actor or client),
             principal.user,
             principal,
@@ -108,11 +123,14 @@ class Effect(Struct, frozen=True):
     destructive: bool = False
     #: A repeated call changes nothing more.
     idempotent: bool = False
+    #: It changes what later calls of the same client see, which is allowed on a read-only server.
+    selects: bool = False
 
 
 READS: Final = Effect(writes=False)
 ADDS: Final = Effect(writes=True)
 SETS_STATE: Final = Effect(writes=True, idempotent=True)
+SELECTS: Final = Effect(writes=False, selects=True)
 REPLACES: Final = Effect(writes=True, destructive=True, idempotent=True)
 
 
@@ -147,6 +165,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
                     _log.warning("%s failed: %s", self.name, error.report)
                 return self._error_format_for_call(given_fields(arguments))(error)
 
+        changes = self.effect.writes or self.effect.selects
         return ToolDefinition(
             name=self.name,
             title=self.title,
@@ -155,11 +174,11 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             output_schema=self.output,
             run=run,
             format_error=self._format_error,
-            effect="writes" if self.effect.writes else "reads",
+            effect="writes" if changes else "reads",
             annotations=ToolAnnotations(
-                read_only_hint=not self.effect.writes,
-                destructive_hint=self.effect.destructive if self.effect.writes else None,
-                idempotent_hint=self.effect.idempotent if self.effect.writes else None,
+                read_only_hint=not changes,
+                destructive_hint=self.effect.destructive if changes else None,
+                idempotent_hint=self.effect.idempotent if changes else None,
                 open_world_hint=False,
             ),
         )
@@ -170,7 +189,9 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
         # Imported here because it is slow to import and few calls need it.
         from dittybag.contracts.idempotent_calls import keyed_call, run_idempotently
 
-        call = keyed_call(caller.viewer or "", key, ctx, scope.project)
+        # The first write in a folder and its repetition have different ids of the project.
+        project = caller.project if caller.folder is None else caller.folder.path
+        call = keyed_call(caller.viewer or "", key, ctx, project)
         tool_call = ToolCall(scope.workspace, replace(caller, call=call), scope, ctx)
         return await run_idempotently(
             call, scope.workspace.idempotency, lambda: self.run(tool_call, arguments)

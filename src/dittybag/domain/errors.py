@@ -58,6 +58,7 @@ DittybagError
     ├── StorageClosed
     └── StorageFailed        problem
         ├── LibraryUnwritable
+        ├── LinksUnusable    the links from folders to projects cannot be read or written
         ├── StorageReplaced  a file of the database is no longer the one that was opened
         ├── StorageUnreachable  the server cannot be reached
         └── StorageUnsure    the outcome of a commit is unknown
@@ -701,6 +702,13 @@ class LibraryUnwritable(StorageFailed):
 
     code = "LIBRARY_UNWRITABLE"
     advice = "Check the disk and the permissions of this folder, then try again"
+
+
+class LinksUnusable(StorageFailed):
+    """The file with the links from folders to projects cannot be read or written; nothing was changed."""
+
+    code = "LINKS_UNUSABLE"
+    advice = "Repair it, or delete it and link the folders again; the log names it"
 
 
 class StorageReplaced(StorageFailed):

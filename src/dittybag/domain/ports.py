@@ -5,8 +5,8 @@ All methods are asynchronous. A backend that never waits completes its coroutine
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ from dittybag.domain.changes import Action, Change, ChangeNotification, Interfac
 from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.idempotency import StoredResult
 from dittybag.domain.libraries import LibraryPrompt, LibraryReport
-from dittybag.domain.projects import Project, ProjectSize
+from dittybag.domain.projects import Project, ProjectKey, ProjectSize
 from dittybag.domain.prompts import Prompt, PromptListing, PromptSummary, TagCount
 from dittybag.domain.queries import ChangeQuery, PromptQuery, ResourceQuery, TaskQuery
 from dittybag.domain.resources import Resource
@@ -296,6 +296,59 @@ class AccountRepository(Protocol):
     async def add_event(self, event: AccountEvent) -> None: ...
 
 
+class ProjectFolder(Protocol):
+    """A folder of this machine that is linked to a project, or will be when something is first written."""
+
+    @property
+    def path(self) -> str: ...
+
+    def names(self) -> Iterator[str]:
+        """Yield names for a new project, the best ones first, without an end."""
+        ...
+
+    def linked(self) -> ProjectKey | None:
+        """Return the project that the folder is linked to. It may no longer exist."""
+        ...
+
+    def link(self, project: Project) -> None:
+        """Link the folder to a project, durably."""
+        ...
+
+    def unlink(self) -> bool:
+        """Remove the link. Return whether there was one."""
+        ...
+
+
+#: How it is known in which folder a client works, in the order of precedence.
+FolderSource = Literal["CLAUDE_PROJECT_DIR", "roots", "working folder"]
+
+
+class ChosenFolder(Struct, frozen=True):
+    """The folder that a client works in, and where that is known from."""
+
+    source: FolderSource
+    #: `None` if it belongs to no project, such as the home folder.
+    folder: ProjectFolder | None
+
+
+class ClientFolders(Protocol):
+    """Finds the folder that a client on this machine works in."""
+
+    def signature(self) -> Hashable:
+        """Return a value that changes whenever a folder is linked or unlinked."""
+        ...
+
+    def from_environment(self) -> ChosenFolder | None:
+        """Return the folder that the client has named in the environment, if it exists."""
+        ...
+
+    def from_roots(self, uris: Sequence[str]) -> ChosenFolder | None:
+        """Return the first root that is a folder of this machine."""
+        ...
+
+    def from_working_folder(self) -> ChosenFolder: ...
+
+
 class Transaction(Protocol):
     """A consistent view of the store; a write transaction is the only way to change it."""
 
@@ -418,6 +471,10 @@ class Transaction(Protocol):
 
         Raises `Outdated` if the stored entity differs from `before`.
         """
+        ...
+
+    def start_batch(self) -> None:
+        """Let what was written so far and what follows be undone separately."""
         ...
 
     async def write_all(self, writes: Sequence[Write]) -> list[Entity | None]:

@@ -13,6 +13,10 @@ NAME_LENGTH: Final = 100
 
 #: Always exists.
 DEFAULT_PROJECT: Final = "default"
+#: Given as the name of a project, it means the project of the folder. No project has this name.
+AUTOMATIC: Final = "auto"
+#: The id of a project that does not exist yet.
+NEW_PROJECT: Final = 0
 
 
 class Project(Struct, frozen=True, kw_only=True):
@@ -32,6 +36,23 @@ class ProjectSize(Struct, frozen=True, kw_only=True):
     prompts: int
     resources: int
     tasks: int
+
+
+class ProjectKey(Struct, frozen=True):
+    """Identifies a project in whatever database is at hand: another database uses the same ids."""
+
+    id: int
+    created_at: int
+
+
+def checked_new_name(name: str) -> str:
+    """Return `name`. Raises `Invalid` if no new project can have it."""
+    if name == AUTOMATIC:
+        problem = (
+            f"Project name must not be '{AUTOMATIC}': --project {AUTOMATIC} selects the folder's project"
+        )
+        return checked("name", name, problem)
+    return checked_name(name)
 
 
 def checked_name(name: str) -> str:

@@ -372,12 +372,13 @@ class HttpEndpoint:
 
     async def _follow_changes(self, session_id: str, opened: OpenSession) -> None:
         """Apply the changes of other processes to a session while it has a stream here."""
-        updates = ResourceUpdates(self._server, opened.pending_updates)
+        updates = ResourceUpdates(self._server, opened.pending_updates, opened.session.selection)
         try:
             while True:
                 pending_updates = opened.pending_updates.copy()
                 try:
                     state = await self._refresh(session_id)
+                    updates.selection = opened.session.selection
                 except HttpError:
                     # The registry cannot be read now; try again later.
                     await asyncio.sleep(_POLL_SECONDS)

@@ -33,6 +33,8 @@ class SessionState(Struct, frozen=True, kw_only=True):
     log_level: str = DEFAULT_LOG_LEVEL
     #: The resources that the client has subscribed to.
     uris: tuple[str, ...] = ()
+    #: See `Session.selection`.
+    selection: int | None = None
 
 
 def merge_states(stored: SessionState, before: SessionState, after: SessionState) -> SessionState:
@@ -40,7 +42,8 @@ def merge_states(stored: SessionState, before: SessionState, after: SessionState
     old, new = set(before.uris), set(after.uris)
     uris = set(stored.uris) - (old - new) | (new - old)
     level = stored.log_level if after.log_level == before.log_level else after.log_level
-    return replace(stored, log_level=level, uris=tuple(sorted(uris)))
+    selection = stored.selection if after.selection == before.selection else after.selection
+    return replace(stored, log_level=level, uris=tuple(sorted(uris)), selection=selection)
 
 
 class SessionRegistry(Protocol):
@@ -94,9 +97,10 @@ class MemorySessionRegistry:
 class ResourceUpdates(Subscriptions):
     """Records every updated resource, whether the client has subscribed to it or not."""
 
-    def __init__(self, server: Server, uris: set[str]) -> None:
+    def __init__(self, server: Server, uris: set[str], selection: int | None) -> None:
         """`uris`: the set that gets the URIs."""
         super().__init__(server, EventStream())
+        self.selection = selection
         self._uris = uris
         self._updated = asyncio.Event()
         server.add_listener(self)
@@ -116,6 +120,7 @@ class ResourceUpdates(Subscriptions):
 def open_for_request(server: Server, outlet: EventStream, auth: AuthInfo) -> Session:
     """Return a session for one request."""
     session = Session(server, outlet, principal_id=auth.principal_id)
+    session.is_temporary = True
     if auth is not ANONYMOUS:
         session.set_principal(auth.principal, receives_notifications=auth.receives_notifications)
     return session
@@ -146,7 +151,11 @@ class OpenSession:
 
     def set_auth(self, auth: AuthInfo) -> None:
         """Update the permissions of the owner, which may have changed since the last request."""
-        self.session.set_principal(auth.principal, receives_notifications=auth.receives_notifications)
+        # They are those for the default selection. Another one is checked by each request.
+        is_known = self.session.selection is None or auth.principal is None
+        self.session.set_principal(
+            auth.principal, receives_notifications=auth.receives_notifications and is_known
+        )
 
     def update(self, state: SessionState) -> None:
         """Apply the changes of other processes."""
@@ -159,6 +168,7 @@ class OpenSession:
     def _apply(self, state: SessionState) -> None:
         self.session.log_level = state.log_level
         self.session.subscriptions.uris = set(state.uris)
+        self.session.selection = state.selection
 
     def matches(self, state: SessionState) -> bool:
         """Return whether the registry has the same state."""
@@ -167,7 +177,8 @@ class OpenSession:
     def take_changes(self) -> tuple[SessionState, SessionState] | None:
         """Return the state before and after the last request, or `None` if it changed nothing."""
         uris = tuple(sorted(self.session.subscriptions.uris))
-        before, after = self._state, replace(self._state, log_level=self.session.log_level, uris=uris)
+        before = self._state
+        after = replace(before, log_level=self.session.log_level, uris=uris, selection=self.session.selection)
         if after == before:
             return None
         self._state = after

@@ -67,6 +67,9 @@ class Session:
     principal: object | None = None
     #: Whether the client may receive change notifications.
     receives_notifications = True
+    #: Whether it ends with its request: nothing can be remembered for the client.
+    is_temporary = False
+    _selection: int | None = None
     _subscriptions: Subscriptions | None = None
     _pending_requests: PendingRequests | None = None
     _order: RequestOrder | None = None
@@ -100,6 +103,7 @@ class Session:
             self._subscriptions = Subscriptions(
                 self.server, self.outlet, receives_notifications=self.receives_notifications
             )
+            self._subscriptions.selection = self._selection
         return self._subscriptions
 
     @property
@@ -108,6 +112,19 @@ class Session:
         if self._pending_requests is None:
             self._pending_requests = PendingRequests()
         return self._pending_requests
+
+    @property
+    def selection(self) -> int | None:
+        """The part of the data that this client sees, numbered by the application; `None` for the default.
+
+        Change notifications are for a part of the data, and cursors do not outlast a change of the selection.
+        """
+        return self._selection
+
+    @selection.setter
+    def selection(self, selection: int | None) -> None:
+        self._selection = selection
+        self.subscriptions.selection = selection
 
     def set_principal(self, principal: object | None, *, receives_notifications: bool = True) -> None:
         """Set the principal of all subsequent requests."""
@@ -235,7 +252,12 @@ class Session:
         """Call the handler of a request. If it must be awaited, return it; otherwise send the response."""
         try:
             request_meta.read(ctx)
-            outcome = self._find_handler(ctx)(ctx)
+            handler = self._find_handler(ctx)
+            prepare = self.server.prepare
+            if prepare is None or (preparation := prepare(ctx)) is None:
+                outcome = handler(ctx)
+            else:
+                outcome = _run_prepared(ctx, preparation, handler)
         except BaseException as error:  # noqa: BLE001  # every failure must become a response
             self._fail(ctx, error)
             return None
@@ -460,6 +482,8 @@ class Session:
         method, params = message["method"], message.get("params")
         if method == "notifications/initialized":
             self.subscriptions.finish_handshake()
+        elif method == "notifications/roots/list_changed":
+            self.server.on_roots_changed(self)
         elif method == "notifications/cancelled" and type(params) is dict:
             request_id = params.get("requestId")
             if type(request_id) is int or type(request_id) is str:
@@ -523,6 +547,13 @@ class Session:
             self._idle.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), seconds)
+
+
+async def _run_prepared(ctx: Context, preparation: Awaitable[None], handler: Callable[[Context], Any]) -> Any:
+    """Run a handler after the application has prepared its request."""
+    await preparation
+    outcome = handler(ctx)
+    return await outcome if type(outcome) is CoroutineType else outcome
 
 
 def _shutdown_error(ctx: Context) -> InternalError:

@@ -165,13 +165,16 @@ def _list_page(
     kind: type[Result],
     field: str,
 ) -> bytes | Coroutine[Any, Any, bytes]:
-    position = cursors.read(ctx.method, ctx.params.get("cursor"))
-    key = (ctx.method, ctx.revision.version, position, stamp)
+    selection = ctx.session.selection
+    # A position in one part of the data means nothing in another.
+    owner = ctx.method if selection is None else f"{ctx.method} {selection}"
+    position = cursors.read(owner, ctx.params.get("cursor"))
+    key = (owner, ctx.revision.version, position, stamp)
     if stamp is not None and (known := ctx.session.server.encoded_lists.get(key)) is not None:
         return known
 
     def encode_page(page: Page[Any]) -> bytes:
-        cursor = None if page.next is None else cursors.write(ctx.method, page.next)
+        cursor = None if page.next is None else cursors.write(owner, page.next)
         members: JsonObject = {field: page.items, "next_cursor": cursor}
         body = encode_result(kind(**members), ctx)
         if stamp is not None:

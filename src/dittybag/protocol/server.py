@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -38,6 +38,7 @@ from dittybag.protocol.types import (
 )
 
 if TYPE_CHECKING:
+    from dittybag.protocol.dispatch import Session
     from dittybag.protocol.subscriptions import Subscriptions
 
 ListKind = Literal["tools", "prompts", "resources"]
@@ -45,9 +46,16 @@ ListKind = Literal["tools", "prompts", "resources"]
 #: Called with a request, its outcome ("ok", "error" or "cancelled") and its duration in seconds.
 Observer = Callable[[Context, str, float], object]
 
+#: Called with a request; see `Server`.
+Preparation = Callable[[Context], Awaitable[None] | None]
+
 Arguments = TypeVar("Arguments")
 
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+
+def _do_nothing(session: Session) -> None:
+    pass
 
 
 class ServerLimits(Struct, frozen=True, kw_only=True):
@@ -97,6 +105,8 @@ class Server:
         state_key: bytes | None = None,
         lifespan: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
         observe: Observer | None = None,
+        prepare: Preparation | None = None,
+        on_roots_changed: Callable[[Session], object] = _do_nothing,
     ) -> None:
         """Create a server. Only `name` and `version` are required.
 
@@ -107,6 +117,9 @@ class Server:
         `state_key`: the secret key for request states, shared by all processes behind one address.
         `lifespan`: a context manager that is active while the server runs.
         `observe`: called after every request.
+        `prepare`: called before the handler of every request, which waits for what it returns. It must return
+        `None` for `subscriptions/listen`.
+        `on_roots_changed`: called when a client reports that its root folders have changed.
         """
         self.info = Implementation(
             name=name,
@@ -124,6 +137,8 @@ class Server:
         self.page_size = page_size
         self.lifespan = lifespan
         self.observe = observe
+        self.prepare = prepare
+        self.on_roots_changed = on_roots_changed
         self.tools: dict[str, ToolDefinition[Any]] = {}
         self.prompts: PromptSource = PromptRegistry(page_size) if prompts is None else prompts
         self.resources: ResourceSource = ResourceRegistry(page_size) if resources is None else resources
@@ -288,20 +303,24 @@ class Server:
     def tools_changed(self) -> None:
         self._notify("tools")
 
-    def prompts_changed(self) -> None:
-        self._notify("prompts")
+    # `selections`: only the clients with one of these selections; `None` for all clients.
 
-    def resources_changed(self) -> None:
-        self._notify("resources")
+    def prompts_changed(self, selections: Collection[int | None] | None = None) -> None:
+        self._notify("prompts", selections)
 
-    def resource_updated(self, uri: str) -> None:
+    def resources_changed(self, selections: Collection[int | None] | None = None) -> None:
+        self._notify("resources", selections)
+
+    def resource_updated(self, uri: str, selections: Collection[int | None] | None = None) -> None:
         """Notify the clients that are subscribed to this resource."""
         for subscriptions in tuple(self._listeners):
-            subscriptions.resource_updated(uri)
+            if selections is None or subscriptions.selection in selections:
+                subscriptions.resource_updated(uri)
 
-    def _notify(self, kind: ListKind) -> None:
+    def _notify(self, kind: ListKind, selections: Collection[int | None] | None = None) -> None:
         for subscriptions in tuple(self._listeners):
-            subscriptions.list_changed(kind)
+            if selections is None or subscriptions.selection in selections:
+                subscriptions.list_changed(kind)
 
     def add_listener(self, subscriptions: Subscriptions) -> None:
         """Notify these subscriptions of changes from now on."""

@@ -41,6 +41,8 @@ class Subscriptions:
     def __init__(self, server: Server, outlet: Outlet, *, receives_notifications: bool = True) -> None:
         """`receives_notifications`: whether the client may receive any notifications."""
         self.receives_notifications = receives_notifications
+        #: See `Session.selection`.
+        self.selection: int | None = None
         self._server = server
         self._outlet = outlet
         #: The handshake is finished, so unsolicited notifications may be sent.

@@ -220,6 +220,11 @@ async def list_members(transaction: Transaction, project: str) -> list[Member]:
     return await transaction.accounts.members((await find_project(transaction, project)).id)
 
 
+async def find_role(transaction: Transaction, user: str, project: int) -> Role | None:
+    """Return the role of a user in a project; `None` if it is hidden from them."""
+    return role_of(user, await transaction.accounts.members(project))
+
+
 async def list_events(transaction: Transaction, limit: int) -> list[AccountEvent]:
     """Return account events, newest first."""
     return await transaction.accounts.events(limit)
@@ -246,6 +251,7 @@ class AccountService:
     share = owner_writing(share_project)
     unshare = owner_writing(unshare_project)
     members = owner_reading(list_members)
+    role = owner_reading(find_role)
     events = owner_reading(list_events)
     _create_token = owner_writing(create_token)
     _record_use = owner_writing(record_use)

@@ -15,10 +15,11 @@ from msgspec import Struct
 from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import Interface
 from dittybag.domain.errors import NotAllowed, ProjectGone, checked, clip
-from dittybag.domain.ports import Store, TemplateSyntax, Transaction, Work
-from dittybag.domain.projects import Project
+from dittybag.domain.ports import ProjectFolder, Store, TemplateSyntax, Transaction, Work
+from dittybag.domain.projects import NEW_PROJECT, Project
 from dittybag.domain.tasks import DEFAULT_USER
 from dittybag.domain.text import query_problem
+from dittybag.services.folder_projects import create_folder_project, plan_folder_project
 from dittybag.services.idempotency_service import IdempotentCall, run_once
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ Ts = TypeVarTuple("Ts")
 class Caller(Struct, frozen=True):
     """The acting party of a use case."""
 
-    #: The id of the project; the name may change.
+    #: The id of the project; the name may change. `NEW_PROJECT` if the first write creates it.
     project: int
     #: The name in the change log.
     actor: str
@@ -40,6 +41,8 @@ class Caller(Struct, frozen=True):
     call: IdempotentCall | None = None
     #: How the caller makes changes; `None` if it is not known.
     interface: Interface | None = None
+    #: The folder whose project it is, if it was selected by a folder.
+    folder: ProjectFolder | None = None
     #: Called in the step that passes a write to the store, which keeps the order of writes.
     when_queued: Callable[[], None] | None = None
 
@@ -170,9 +173,11 @@ async def readable_project(transaction: Transaction, caller: Caller) -> Project:
     """
     require_project_access(caller)
     project = await transaction.projects.get(caller.project)
-    if project is None:
+    if project is not None:
+        return project
+    if caller.folder is None:
         raise ProjectGone
-    return project
+    return await plan_folder_project(transaction, caller.folder)
 
 
 async def writable_project(transaction: Transaction, caller: Caller) -> Project:
@@ -181,6 +186,14 @@ async def writable_project(transaction: Transaction, caller: Caller) -> Project:
     require_write_scope(caller)
     if caller.principal is not None and not caller.principal.changes_project:
         raise NotAllowed("You can read this project, but not change it")
+    return project
+
+
+async def existing_project(transaction: Transaction, caller: Caller) -> Project:
+    """Like `writable_project`, but create the project of a folder that has none. For use cases that add."""
+    project = await writable_project(transaction, caller)
+    if project.id == NEW_PROJECT and caller.folder is not None:
+        return await create_folder_project(transaction, caller.folder)
     return project
 
 

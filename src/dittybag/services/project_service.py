@@ -5,12 +5,20 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from dittybag.domain.errors import NotAllowed, ProjectNotFound, ProjectProtected
-from dittybag.domain.ports import Store, Transaction, Write
-from dittybag.domain.projects import DEFAULT_PROJECT, Project, ProjectSize, checked_name
+from dittybag.domain.ports import ProjectFolder, Store, Transaction, Write
+from dittybag.domain.projects import DEFAULT_PROJECT, Project, ProjectSize, checked_new_name
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
-from dittybag.services.caller import Caller, ScopedStore, owner_reading, owner_writing
+from dittybag.services.caller import (
+    Caller,
+    ScopedStore,
+    owner_reading,
+    owner_writing,
+    readable_project,
+    reading,
+)
 from dittybag.services.entity_writes import create, require_unique, update
+from dittybag.services.folder_projects import create_folder_project, find_folder_project, plan_folder_project
 
 
 async def find_project(transaction: Transaction, name: str) -> Project:
@@ -18,6 +26,16 @@ async def find_project(transaction: Transaction, name: str) -> Project:
     project = await transaction.projects.by_name(name)
     if project is None:
         raise ProjectNotFound(name)
+    return project
+
+
+async def find_visible_project(transaction: Transaction, caller: Caller, name: str) -> Project:
+    """Return a project. Raises `ProjectNotFound`, also if it is hidden from the caller."""
+    project = await find_project(transaction, name)
+    if caller.principal is not None:
+        hidden = await transaction.accounts.projects_hidden_from(caller.user)
+        if project.id in hidden:
+            raise ProjectNotFound(name)
     return project
 
 
@@ -56,14 +74,18 @@ async def project_names(
 
 
 async def create_project(transaction: Transaction, name: str, *, actor: str) -> Project:
-    checked_name(name)
+    checked_new_name(name)
     project = Project(id=0, name=name, created_at=transaction.now, updated_at=transaction.now)
     await require_unique(transaction, None, project, None)
     return await create(transaction, project)
 
 
+async def _create_folder_project(transaction: Transaction, folder: ProjectFolder, *, actor: str) -> Project:
+    return await create_folder_project(transaction, folder)
+
+
 async def rename_project(transaction: Transaction, name: str, new_name: str, *, actor: str) -> Project:
-    checked_name(new_name)
+    checked_new_name(new_name)
     project = await find_project(transaction, name)
     if name == DEFAULT_PROJECT:
         raise ProjectProtected(name)
@@ -105,6 +127,11 @@ class ProjectService:
         self._store = ScopedStore(store)
 
     find = owner_reading(find_project)
+    find_visible = reading(find_visible_project)
+    of_caller = reading(readable_project)
+    of_folder = owner_reading(find_folder_project)
+    plan_of_folder = owner_reading(plan_folder_project)
+    create_of_folder = owner_writing(_create_folder_project)
     create = owner_writing(create_project)
     rename = owner_writing(rename_project)
     delete = owner_writing(delete_project)

@@ -29,6 +29,7 @@ from dittybag.services.caller import (
     Caller,
     ScopedStore,
     checked_query,
+    existing_project,
     readable_project,
     reading,
     require_project_access,
@@ -112,7 +113,7 @@ class PromptDraft(Struct, frozen=True):
 async def create_prompt(
     transaction: Transaction, caller: Caller, draft: PromptDraft
 ) -> tuple[Prompt, Project]:
-    project = await writable_project(transaction, caller)
+    project = await existing_project(transaction, caller)
     names = [draft.name] if draft.name is not None else numbered_names(draft.base_name, "-{}", NAME_LENGTH)
     titles = (
         [draft.title] if draft.title is not None else numbered_names(draft.base_name, " ({})", TITLE_LENGTH)

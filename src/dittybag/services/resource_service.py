@@ -27,6 +27,7 @@ from dittybag.services.caller import (
     Caller,
     ScopedStore,
     checked_query,
+    existing_project,
     readable_project,
     reading,
     require_syntax,
@@ -75,7 +76,7 @@ class ResourcePage(Struct, frozen=True):
 async def create_resource(
     transaction: Transaction, caller: Caller, fields: dict[str, Any], data: bytes
 ) -> tuple[Resource, Project]:
-    project = await writable_project(transaction, caller)
+    project = await existing_project(transaction, caller)
     resource = Resource(
         number=0,
         id=transaction.new_id(),

@@ -217,6 +217,9 @@ class SqlTransaction:
         await self._append(change)
         return after
 
+    def start_batch(self) -> None:
+        self._batch = 0
+
     async def write_all(self, writes: Sequence[Write]) -> list[Entity | None]:
         return [await self.write(write.action, write.before, write.after) for write in writes]
 
