@@ -11,7 +11,6 @@ from dittybag.protocol.eras.versions import (
     V2025_03_26,
     V2025_06_18,
     V2025_11_25,
-    V2026_07_28,
     VERSIONS,
 )
 from dittybag.protocol.types import (
@@ -48,7 +47,8 @@ SINCE: Final[dict[type[Struct], dict[str, str]]] = {
     Annotations: {"last_modified": V2025_06_18},
     Audio: {"meta": V2025_06_18},
     BlobContents: {"meta": V2025_06_18},
-    Capabilities: {"completions": V2025_03_26, "extensions": V2026_07_28},
+    # Extensions are negotiated in older revisions, too: capabilities were never a closed set.
+    Capabilities: {"completions": V2025_03_26},
     EmbeddedResource: {"meta": V2025_06_18},
     Image: {"meta": V2025_06_18},
     Implementation: {
