@@ -93,7 +93,7 @@ def test_a_server_on_stdio_loads_no_command_line_and_no_http(tmp_path: Path) -> 
         modules = loaded(process, INITIALIZE + LIST_PROMPTS)
     require_not_loaded(modules, *HEAVY, "click", "dittybag.cli.commands", "dittybag.http", "dittybag.web")
     require_not_loaded(modules, "dittybag.clients", "dittybag.exchange", "dittybag.identity")
-    require_at_most(140, modules)
+    require_at_most(142, modules)
 
 
 def test_a_server_on_http_loads_the_web_ui_with_its_first_page(tmp_path: Path) -> None:

@@ -315,6 +315,10 @@ class Server:
         for subscriptions in tuple(self._listeners):
             subscriptions.resource_updated(uri)
 
+    def subscribed_uris(self) -> set[str]:
+        """Return the URIs of all resources that clients are subscribed to."""
+        return {uri for subscriptions in self._listeners for uri in subscriptions.subscribed_uris()}
+
     def _notify(self, kind: ListKind) -> None:
         for subscriptions in tuple(self._listeners):
             subscriptions.list_changed(kind)

@@ -101,6 +101,8 @@ _REMOVED: Final[dict[str, dict[type[Struct], tuple[str, ...]]]] = {
     for version in VERSIONS
 }
 
+_NO_ANNOTATIONS: Final = Annotations()
+
 #: Types that describe a server and do not nest other types.
 _SERVER_DESCRIPTIONS: Final = frozenset({Capabilities, Implementation})
 
@@ -131,7 +133,8 @@ def _downgrade(value: Any, version: str) -> Any:
     for name in _NESTED.get(kind, ()):
         inner = getattr(value, name)
         if inner is not None and (fitted := _downgrade(inner, version)) is not inner:
-            changes[name] = fitted
+            # Without the annotations that the revision does not have, there may be none.
+            changes[name] = None if fitted == _NO_ANNOTATIONS else fitted
     for name in _REMOVED[version].get(kind, ()):
         if getattr(value, name) is not None:
             changes[name] = None
