@@ -77,9 +77,9 @@ def _skill_name(prompt: Prompt) -> str:
 
 
 def _front_matter(prompt: Prompt) -> dict[str, str]:
-    described = prompt.description or prompt.title
-    description = one_line(" ".join(described.split()), DESCRIPTION_LENGTH) or prompt.name
-    return {"name": _skill_name(prompt), "description": description}
+    texts = (" ".join((text or "").split()) for text in (prompt.description, prompt.title))
+    lines = (one_line(text, DESCRIPTION_LENGTH) for text in texts)
+    return {"name": _skill_name(prompt), "description": next(filter(None, lines), prompt.name)}
 
 
 def _content(prompt: Prompt) -> bytes:
