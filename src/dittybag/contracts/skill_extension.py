@@ -55,7 +55,7 @@ class SkillExtension:
             methods=(
                 _method(LIST, self._list, cacheable=True),
                 _method(GET, self._get, cacheable=True),
-                _method(READ_DIRECTORY, self._read_directory),
+                _method(READ_DIRECTORY, self._read_directory, cacheable=True),
             ),
         )
 
