@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml  # type: ignore[import-untyped]  # has no type hints
 
-from tests.contracts.contract_replay import Json
+from tests.contracts.contract_replay import Json, ServerUnderTest
 from tests.contracts.library_fixtures import ERAS, STATELESS, Machine, write_files
 from tests.contracts.skill_client import SkillClient
 from tests.skill_samples import skill_md
@@ -137,6 +138,18 @@ def test_other_uris_are_not_skills(client: SkillClient, path: str) -> None:
     client.call("create_prompt", name="code-review", content="x")
     assert client.error("skills/get", uri=f"{ROOT}/{path}")[0] == -32602
     assert client.error("resources/read", uri=f"{ROOT}/{path}")[0] in (-32002, -32602)
+
+
+def test_every_transport_and_database_serves_prompts_as_skills(server: ServerUnderTest) -> None:
+    for name in ("code-review", "Second_Prompt"):
+        server.text("create_prompt", name=name, description=f"About {name}", content=f"Content of {name}")
+    entries = server.request("skills/list", {})["skills"]
+    assert [entry["frontmatter"]["name"] for entry in entries] == ["code-review", "second-prompt"]
+    for entry in entries:
+        assert server.request("skills/get", {"uri": entry["uri"]})["skill"] == entry
+        (contents,) = server.request("resources/read", {"uri": entry["uri"]})["contents"]
+        (file,) = entry["resources"]
+        assert file["digest"] == f"sha256:{hashlib.sha256(contents['text'].encode()).hexdigest()}"
 
 
 def test_prompts_of_another_project_are_not_offered(machine: Machine) -> None:

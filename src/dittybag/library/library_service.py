@@ -115,7 +115,8 @@ class LibraryService:
         if late:
             # Clients may have listed prompts and skills while there were no libraries.
             self._unreported_prompts = True
-            self._unreported_files = self._all_skill_files()
+            if self._skill_listeners:
+                self._unreported_files = self._all_skill_files()
             self._refresher.notify_soon()
         # Some clients only start a server to list its prompts, and stop it soon after.
         await indexer.save_cache()
@@ -137,7 +138,8 @@ class LibraryService:
             self._unreported_prompts = True
         if changes.skill_files:
             self._skills_version += 1
-            self._unreported_files |= changes.skill_files
+            if self._skill_listeners:
+                self._unreported_files |= changes.skill_files
 
     def _notify(self) -> None:
         if self._closed:
@@ -146,14 +148,19 @@ class LibraryService:
             self._unreported_prompts = False
             for listener in self._listeners:
                 listener()
-        if self._unreported_files and self._skill_listeners:
+        if self._unreported_files and (self._skill_notification is None or self._skill_notification.done()):
             self._skill_notification = get_running_loop().create_task(self._notify_of_skills())
 
     async def _notify_of_skills(self) -> None:
-        files, self._unreported_files = self._unreported_files, set()
-        paths = await self._skill_index().changed_paths(self._served_libraries(), files)
-        for listener in self._skill_listeners:
-            listener(paths)
+        while files := self._unreported_files:
+            self._unreported_files = set()
+            try:
+                paths = await self._skill_index().changed_paths(self._served_libraries(), files)
+            except Exception:  # noqa: BLE001  # the edge of this task: no caller to raise to
+                _log.exception("cannot read the changed skills")
+                return
+            for listener in self._skill_listeners:
+                listener(paths)
 
     def _all_skill_files(self) -> set[tuple[str, str]]:
         libraries = self._served_libraries().items()
