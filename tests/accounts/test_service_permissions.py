@@ -120,6 +120,7 @@ CASES: dict[str, ServiceCall] = {
     "prompts.delete_all": writes(lambda it, who, populated: it.delete_all(who, [ONE])),
     "prompts.names": reads(lambda it, who, populated: it.names(who, 10)),
     "prompts.listing": reads(lambda it, who, populated: it.listing(who, 0, 10)),
+    "prompts.contents": reads(lambda it, who, populated: it.contents(who, 0, 10, 1000)),
     "prompts.page": reads(
         lambda it, who, populated: it.page(who, PromptQuery(project=who.project, text="Words", limit=10))
     ),

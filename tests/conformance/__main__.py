@@ -23,7 +23,9 @@ from tests.conformance.http_servers import (
     run_server,
 )
 from tests.conformance.verdicts import MinimumCounts, Verdict, judge
+from tests.contracts.library_fixtures import write_files
 from tests.interop.environments import CONFORMANCE
+from tests.skill_samples import LIBRARY
 
 #: Each run keeps one server process and one suite process busy.
 CONCURRENT_RUNS: Final = 2
@@ -54,6 +56,18 @@ RUNS: Final = (
     SuiteRun("dittybag", "--suite all --spec-version 2025-06-18", MinimumCounts(14, 30)),
     SuiteRun("dittybag", "--suite all --spec-version 2025-11-25", MinimumCounts(16, 34)),
     SuiteRun("dittybag", "--suite all --spec-version 2026-07-28", MinimumCounts(17, 77)),
+    *(
+        # The scenarios of an extension belong to no revision, and run in any only if they are named.
+        SuiteRun(
+            "dittybag", f"--scenario {scenario} --force --spec-version {version}", MinimumCounts(1, checks)
+        )
+        for version, without_hints in (("2025-11-25", 2), ("2026-07-28", 0))
+        for scenario, checks in (
+            ("sep-2640-skills-enumeration", 32 - without_hints),
+            ("sep-2640-skills-manifest", 6),
+            ("sep-2640-skills-directory", 7),
+        )
+    ),
 )
 
 
@@ -123,6 +137,7 @@ def main() -> int:
     started = perf_counter()
     with TemporaryDirectory() as home, ThreadPoolExecutor(CONCURRENT_RUNS) as pool:
         os.environ["DITTYBAG_HOME"] = home
+        write_files(Path(home) / "libraries" / "acme", LIBRARY)
         try:
             outcomes = list(pool.map(run_suite, RUNS))
         except (ServerNotListening, SuiteFailed) as failed:

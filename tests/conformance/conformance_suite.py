@@ -23,6 +23,9 @@ RUN_SECONDS: Final = 180.0
 _FOLDER: Final = re.compile(r"server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
 _SUMMARY: Final = re.compile(r"^[✓✗] (\S+): (\d+) passed, \d+ failed", re.MULTILINE)
 
+#: The summary of a run of one scenario.
+_SINGLE_SUMMARY: Final = re.compile(r"^Passed: (\d+)/\d+", re.MULTILINE)
+
 
 class Check(Struct, frozen=True, rename="camel"):
     """One check with its status: SUCCESS, FAILURE, WARNING, SKIPPED or INFO."""
@@ -72,4 +75,6 @@ def run(address: str, options: Sequence[str], folder: Path) -> SuiteReport:
     if not scenarios:
         raise SuiteFailed(f"the suite wrote no report: {done.stdout[-2000:]}")
     summary = {name: int(passed) for name, passed in _SUMMARY.findall(done.stdout)}
+    if len(scenarios) == 1 and (single := _SINGLE_SUMMARY.search(done.stdout)):
+        summary = dict.fromkeys(scenarios, int(single[1]))
     return SuiteReport(scenarios, summary, done.returncode, perf_counter() - started)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Thread
@@ -36,9 +37,10 @@ class ServerNotListening(Exception):
 class ListeningServer:
     """A server process that reports its address on standard error."""
 
-    def __init__(self, *command: str) -> None:
+    def __init__(self, *command: str, env: Mapping[str, str] | None = None) -> None:
         self._process = ForkedProcess(
             *command,
+            env=None if env is None else {**os.environ, **env},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -92,9 +94,9 @@ class ListeningServer:
 
 
 @contextmanager
-def run_server(*command: str) -> Iterator[ListeningServer]:
-    """Run `python -m` with this command until the end of the block."""
-    server = ListeningServer(*command)
+def run_server(*command: str, env: Mapping[str, str] | None = None) -> Iterator[ListeningServer]:
+    """Run `python -m` with this command until the end of the block. `env`: further variables."""
+    server = ListeningServer(*command, env=env)
     try:
         yield server
     finally:

@@ -82,9 +82,11 @@ CONFORMANCE: Final = Environment(
     {"@modelcontextprotocol/conformance": "0.2.0-alpha.12"},
     "node",
 )
+#: The client of FastMCP, which has its own support for skills.
+FASTMCP: Final = Environment("fastmcp", "FastMCP 4.1.4", {"fastmcp-slim[client]": "4.1.4"}, "python")
 #: Checks the accessibility of the web UI.
 AXE: Final = Environment("axe", "axe-core 4.12.1", {"axe-core": "4.12.1"}, "node")
-ENVIRONMENTS: Final = (PYTHON_2, PYTHON_1, TYPESCRIPT_2, TYPESCRIPT_1, INSPECTOR, CONFORMANCE, AXE)
+ENVIRONMENTS: Final = (PYTHON_2, PYTHON_1, TYPESCRIPT_2, TYPESCRIPT_1, INSPECTOR, FASTMCP, CONFORMANCE, AXE)
 
 
 class SetupFailed(Exception):

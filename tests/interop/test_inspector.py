@@ -44,6 +44,8 @@ class InspectorRun(Struct, frozen=True):
     status: int
     result: dict[str, Any]
     errors: str
+    #: With `--verify`: a report on each skill.
+    reports: tuple[dict[str, Any], ...] = ()
 
 
 Inspect = Callable[..., InspectorRun]
@@ -85,7 +87,7 @@ def inspect(listener: ListeningServer, pair: tuple[str, str], tmp_path: Path) ->
     config.write_text(json.dumps(servers))
 
     def run(method: str, *options: str) -> InspectorRun:
-        done = _run_inspector(
+        done = run_inspector(
             tmp_path, "--config", str(config), "--server", "everything", "--method", method, *options
         )
         if over_stdio:
@@ -98,7 +100,8 @@ def inspect(listener: ListeningServer, pair: tuple[str, str], tmp_path: Path) ->
     return run
 
 
-def _run_inspector(home: Path, *arguments: str) -> InspectorRun:
+def run_inspector(home: Path, *arguments: str) -> InspectorRun:
+    """Run the Inspector's CLI, with `home` as its home directory."""
     done = subprocess.run(
         [str(NODE), str(PROGRAM), "--cli", *arguments, "--format", "json"],
         cwd=home,
@@ -111,7 +114,11 @@ def _run_inspector(home: Path, *arguments: str) -> InspectorRun:
         check=False,
     )
     assert done.stdout, done.stderr
-    return InspectorRun(done.returncode, json.loads(done.stdout)["result"], done.stderr)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    if "--verify" in arguments:
+        return InspectorRun(done.returncode, {}, done.stderr, tuple(lines))
+    (answer,) = lines
+    return InspectorRun(done.returncode, answer["result"], done.stderr)
 
 
 @pytest.mark.parametrize("pair", ALL_PAIRS, ids="-".join, indirect=True)
@@ -179,9 +186,7 @@ def test_the_inspector_reads_a_resource(inspect: Inspect, uri: str, member: str,
 def test_the_inspector_connects_to_dittybag_with_only_its_url(tmp_path: Path) -> None:
     with run_server(*dittybag_command(str(tmp_path / "dittybag.db"))) as server:
         arguments = ("--tool-name", "task_create", "--tool-arg", "title=Look at it")
-        created = _run_inspector(tmp_path, server.address, "--method", "tools/call", *arguments)
-        listed = _run_inspector(
-            tmp_path, server.address, "--method", "tools/call", "--tool-name", "task_list"
-        )
+        created = run_inspector(tmp_path, server.address, "--method", "tools/call", *arguments)
+        listed = run_inspector(tmp_path, server.address, "--method", "tools/call", "--tool-name", "task_list")
     assert (created.status, listed.status) == (0, 0), created.errors + listed.errors
     assert [task["title"] for task in listed.result["structuredContent"]["tasks"]] == ["Look at it"]

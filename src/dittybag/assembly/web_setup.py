@@ -71,7 +71,7 @@ class WebMiddleware:
         from dittybag.web.prompt_tags import TagCache
         from dittybag.web.web_context import WebContext
 
-        if PROFILES[self._settings.profile].prompts == "stored":
+        if not PROFILES[self._settings.profile].uses_libraries:
             # The server does not load libraries for this profile; the web UI shows them.
             self._server_scope.libraries.start()
         context = WebContext(

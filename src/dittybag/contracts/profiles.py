@@ -22,6 +22,8 @@ from dittybag.contracts.library_prompts import (
     twig_prompt_info,
 )
 from dittybag.contracts.project_tool import project
+from dittybag.contracts.server_icon import ICONS
+from dittybag.contracts.skill_extension import ResourcesWithSkills, SkillExtension
 from dittybag.contracts.stored_prompts import StoredPrompts, UnusablePromptFormatter
 from dittybag.contracts.stored_resources import MissingResourceFormatter, StoredResources
 from dittybag.contracts.tool_specs import ServerScope, ToolSpec
@@ -32,7 +34,7 @@ from dittybag.domain.errors import clip
 from dittybag.protocol.eras.versions import NEWEST_HANDSHAKE, V2024_11_05, V2025_06_18
 from dittybag.protocol.features import PromptSource
 from dittybag.protocol.server import Observer, Preparation, Server, ServerLimits
-from dittybag.protocol.types import Capabilities, ListFeature, ResourceFeature
+from dittybag.protocol.types import Capabilities, Icon, ListFeature, ResourceFeature
 from dittybag.protocol.wire_errors import InvalidParams, MethodNotFound, UnknownResource
 
 #: Large enough for the largest resource as base64 or with every line break escaped, so that the tool, not the
@@ -41,6 +43,8 @@ MESSAGE_BYTES: Final = 12 * 1024 * 1024
 #: Large enough for the largest resource with every character escaped (`\u0001` has 6 bytes), so that
 #: whatever is stored can be read.
 RESPONSE_BYTES: Final = 6 * resources.CONTENT_BYTES + 1024 * 1024
+
+_DESCRIPTION: Final = "Prompts, prompt libraries, resources, skills and tasks that people and agents share"
 
 #: Server instructions: sentences, each shown only if the tools that it mentions are visible.
 _INSTRUCTIONS: Final = (
@@ -86,8 +90,20 @@ class Profile(Struct, frozen=True, kw_only=True):
     chat_prompts: bool = False
     #: Whether `resources/list` also has the resource templates.
     templates_in_list: bool = False
+    #: Whether `resources/list` says when a resource was changed last.
+    last_modified: bool = False
+    #: Whether skills are offered, by the extension of the protocol.
+    skills: bool = False
+    #: The name and the description for people, and the icon.
+    title: str | None = None
+    description: str | None = None
+    icons: tuple[Icon, ...] | None = None
     #: Sentences, each with the tools that it mentions.
     instructions: tuple[tuple[tuple[str, ...], str], ...] = ()
+
+    @property
+    def uses_libraries(self) -> bool:
+        return self.prompts != "stored" or self.skills
 
     @property
     def notifies(self) -> bool:
@@ -122,6 +138,11 @@ PROFILES: Final = {
             own_templates=True,
             chat_prompts=True,
             unusable_prompt=unusable_prompt_of_contracts,
+            last_modified=True,
+            skills=True,
+            title="Dittybag",
+            description=_DESCRIPTION,
+            icons=ICONS,
             instructions=_INSTRUCTIONS,
         ),
         Profile(
@@ -219,17 +240,23 @@ def build_server(
     tools = visible_tools(profile, read_only=read_only, toolsets=toolsets, access=access)
     visible = {tool.name for tool in tools}
     instructions = [sentence for needed, sentence in profile.instructions if visible.issuperset(needed)]
+    stored = StoredResources(
+        scope,
+        profile.missing_resource,
+        own_templates=profile.own_templates,
+        templates_in_list=profile.templates_in_list,
+        last_modified=profile.last_modified,
+    )
+    skills = SkillExtension(scope) if profile.skills else None
     server = Server(
         profile.server_name,
         profile.server_version,
+        title=profile.title,
+        description=profile.description,
+        icons=profile.icons,
         instructions=" ".join(instructions) or None,
         prompts=_prompts(profile, scope),
-        resources=StoredResources(
-            scope,
-            profile.missing_resource,
-            own_templates=profile.own_templates,
-            templates_in_list=profile.templates_in_list,
-        ),
+        resources=stored if skills is None else ResourcesWithSkills(stored, scope, skills),
         capabilities=profile.capabilities,
         default_version=profile.default_version,
         limits=ServerLimits(message_bytes=MESSAGE_BYTES, response_bytes=RESPONSE_BYTES),
@@ -242,6 +269,8 @@ def build_server(
         server.on_roots_changed = scope.automatic.on_roots_changed
     for tool in tools:
         server.add(tool.bind(scope))
+    if skills is not None:
+        server.add_extension(skills.extension())
     return server
 
 
@@ -264,7 +293,7 @@ def _prompts(profile: Profile, scope: ServerScope) -> PromptSource:
 async def _lifespan(profile: Profile, scope: ServerScope, server: Server) -> AsyncIterator[None]:
     store = scope.workspace.store
     notify_on_changes(profile, scope, server)
-    if profile.prompts != "stored":
+    if profile.uses_libraries:
         scope.libraries.start()
     try:
         yield
@@ -282,6 +311,8 @@ def notify_on_changes(profile: Profile, scope: ServerScope, server: Server) -> N
         scope.workspace.store.subscribe(lambda changes: notify_clients(server, scope, changes))
     if profile.prompts != "stored":
         scope.libraries.subscribe(server.prompts_changed)
+    if profile.skills:
+        SkillExtension(scope).notify_on_changes(server)
 
 
 def notify_clients(server: Server, scope: ServerScope, changes: Sequence[ChangeNotification]) -> None:

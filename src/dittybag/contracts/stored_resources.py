@@ -11,12 +11,14 @@ from dittybag.contracts.stored_prompts import complete_by_name, filter_by_prefix
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import ResourceNotFound
 from dittybag.domain.resources import Resource
+from dittybag.domain.times import iso
 from dittybag.protocol import uri_templates
 from dittybag.protocol.eras.versions import V2025_06_18
 from dittybag.protocol.features import PAGE_SIZE, CompletionRequest, Page
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import (
+    Annotations,
     BlobContents,
     ReadResult,
     ResourceInfo,
@@ -59,16 +61,19 @@ class StoredResources:
         *,
         own_templates: bool,
         templates_in_list: bool = False,
+        last_modified: bool = False,
     ) -> None:
         """`own_templates`: also offer Dittybag's own templates.
 
         `templates_in_list`: list templates as resources, too.
+        `last_modified`: list when a resource was changed last.
         """
         self._scope = scope
         self._resources = scope.workspace.resources
         self._missing = missing
         self._own = _OWN if own_templates else ()
         self._listed_kinds = None if templates_in_list else False
+        self._last_modified = last_modified
 
     def stamp(self, ctx: Context) -> Hashable:
         if not self._scope.can_see_project(ctx):
@@ -78,7 +83,15 @@ class StoredResources:
     @as_protocol_errors
     async def list(self, position: str | int | None, ctx: Context) -> Page[ResourceInfo]:
         page, after = await self._page(position, ctx, templates=self._listed_kinds)
-        infos = (ResourceInfo(uri=item.uri, size=item.size, **_texts(item, ctx)) for item in page)
+        infos = (
+            ResourceInfo(
+                uri=item.uri,
+                size=item.size,
+                annotations=modified_at(item.updated_at) if self._last_modified else None,
+                **_texts(item, ctx),
+            )
+            for item in page
+        )
         return Page(tuple(infos), after)
 
     @as_protocol_errors
@@ -165,6 +178,11 @@ class StoredResources:
             if all(values.get(name, value) == value for name, value in request.others.items())
         ]
         return filter_by_prefix(list(dict.fromkeys(used)), request.value)
+
+
+def modified_at(microseconds: int) -> Annotations:
+    """Return the annotation that says when a resource was changed last."""
+    return Annotations(last_modified=iso(microseconds))
 
 
 def _tag_overview(tag: str, page: PromptPage) -> dict[str, object]:

@@ -5,8 +5,17 @@ All methods are asynchronous. A backend that never waits completes its coroutine
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeVar
+from collections.abc import (
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Collection,
+    Hashable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -21,6 +30,9 @@ from dittybag.domain.queries import ChangeQuery, PromptQuery, ResourceQuery, Tas
 from dittybag.domain.resources import Resource
 from dittybag.domain.role_marks import Message, RoleMark
 from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
+
+if TYPE_CHECKING:
+    from dittybag.domain.skills import Skill, SkillFile
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Entity)
@@ -654,6 +666,26 @@ class Libraries(Protocol):
 
     def subscribe(self, listener: Callable[[], Any]) -> None:
         """Call `listener` soon after libraries change, once for several changes."""
+        ...
+
+    async def skills(self, after: str, limit: int) -> tuple[list[Skill], bool]:
+        """Return skills by path, starting after `after`, and whether there are more."""
+        ...
+
+    async def skill_around(self, path: str) -> Skill | None:
+        """Return the innermost skill at a path or around it."""
+        ...
+
+    async def read_skill_file(self, path: str) -> tuple[SkillFile, bytes] | None:
+        """Return a file of a skill, given the paths of both, and its content; None if there is none."""
+        ...
+
+    def skills_stamp(self) -> Hashable:
+        """Return a value that stays equal until a file of a skill changes."""
+        ...
+
+    def subscribe_to_skills(self, listener: Callable[[Collection[str]], Any]) -> None:
+        """Call `listener` with the paths of changed files soon after files of skills change."""
         ...
 
     def start(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dittybag import __version__
+from dittybag.contracts.skill_extension import SKILL_METHODS
 from dittybag.protocol.method_handlers import HANDLERS
 
 #: Upper bounds of the histogram buckets, in seconds.
@@ -31,7 +32,7 @@ class Metrics:
 
     def observe(self, method: str, outcome: str, seconds: float) -> None:
         """Count a request. Unknown methods count as `other`, to bound the number of series."""
-        if method not in HANDLERS:
+        if method not in HANDLERS and method not in SKILL_METHODS:
             method = "other"
         key = (method, outcome)
         self._requests[key] = self._requests.get(key, 0) + 1

@@ -18,7 +18,8 @@ class Catalogue:
     def __init__(self) -> None:
         #: By folder path.
         self.libraries: dict[str, LoadedLibrary] = {}
-        self._by_name: dict[str, LoadedLibrary] = {}
+        #: The libraries that are served, by name.
+        self.by_name: dict[str, LoadedLibrary] = {}
         self._names: list[str] = []
         #: During the first load, all libraries with smaller names are loaded; None when it is finished.
         self._loaded_before: str | None = ""
@@ -27,11 +28,11 @@ class Catalogue:
         """Replace all libraries. During the first load, only those before `loaded_before` are complete."""
         self._loaded_before = loaded_before
         self.libraries = {library.folder.root.path: library for library in libraries}
-        self._by_name = {}
+        self.by_name = {}
         for library in self.libraries.values():
             if library.name and library.stamps:
-                self._by_name.setdefault(library.name, library)
-        self._names = sorted(self._by_name)
+                self.by_name.setdefault(library.name, library)
+        self._names = sorted(self.by_name)
 
     def page(self, after: str, limit: int) -> list[LibraryPrompt] | None:
         """At most `limit` prompts after the name `after`, sorted by library and key.
@@ -42,7 +43,7 @@ class Catalogue:
         found: list[LibraryPrompt] = []
         end = None if self._loaded_before is None else bisect_left(self._names, self._loaded_before)
         for library_name in self._names[bisect_left(self._names, name) : end]:
-            library = self._by_name[library_name]
+            library = self.by_name[library_name]
             found += (
                 library.to_library_prompt(prompt)
                 for prompt in library.prompts.values()
@@ -55,7 +56,7 @@ class Catalogue:
     def find(self, name: str) -> tuple[LoadedLibrary, ParsedPrompt]:
         """The library and the prompt with the name `library:key`. Raises `LibraryPromptNotFound`."""
         library_name, _, key = name.partition(":")
-        library = self._by_name.get(library_name)
+        library = self.by_name.get(library_name)
         prompt = library.prompts.get(key) if library is not None else None
         if library is None or prompt is None:
             raise LibraryPromptNotFound(name)
@@ -63,7 +64,7 @@ class Catalogue:
 
     def prompts(self, library: str) -> list[LibraryPrompt]:
         """All prompts of a library, sorted by key."""
-        found = self._by_name.get(library)
+        found = self.by_name.get(library)
         return [] if found is None else [found.to_library_prompt(prompt) for prompt in found.prompts.values()]
 
     def reports(self, paths: Iterable[str] | None = None) -> list[LibraryReport]:
@@ -72,7 +73,7 @@ class Catalogue:
         return [self._report(self.libraries[path]) for path in chosen]
 
     def _report(self, library: LoadedLibrary) -> LibraryReport:
-        first = self._by_name.get(library.name)
+        first = self.by_name.get(library.name)
         if not library.name:
             problem = (
                 "the folder's name has no letter or digit, so the library has no name; rename the folder"

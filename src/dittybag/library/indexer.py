@@ -6,7 +6,9 @@ import logging
 import os
 from asyncio import gather
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
+
+from msgspec import Struct
 
 from dittybag.domain.libraries import FileProblem
 from dittybag.library.catalogue import Catalogue
@@ -31,6 +33,19 @@ _BATCH_CHARS: Final = 16 * 1024 * 1024
 _MAX_LOG_LINES: Final = 20
 
 _log = logging.getLogger("dittybag.library")
+
+
+class LibraryChanges(Struct, frozen=True):
+    """What a refresh has found."""
+
+    #: Whether prompts or the reports on libraries have changed.
+    prompts: bool = False
+    #: Changed files of skills, as pairs of library and file.
+    skill_files: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def any(self) -> bool:
+        return self.prompts or bool(self.skill_files)
 
 
 class LibraryIndexer:
@@ -78,8 +93,12 @@ class LibraryIndexer:
         # Problems of cached libraries were logged when they were parsed.
         self._log_problems(path for path, library in found.items() if library.is_parsed)
 
-    async def refresh(self, changed_folders: set[str] | None) -> bool:
-        """Reload the changed folders, or all if None; return whether any library has changed."""
+    async def read_skill_header(self, content: str) -> dict[str, Any]:
+        """The front matter of a `SKILL.md`. Raises `InvalidHeader`."""
+        return await self._reader.read_header(content)
+
+    async def refresh(self, changed_folders: set[str] | None) -> LibraryChanges:
+        """Reload the changed folders, or all if None; return what has changed."""
         return await self._refresh(await self._disk.run(self._directories.scan), changed_folders)
 
     async def save_cache(self) -> None:
@@ -101,12 +120,14 @@ class LibraryIndexer:
         self._reader.close()
         self._disk.close()
 
-    async def _refresh(self, folders: LibraryFolders, changed_folders: set[str] | None) -> bool:
+    async def _refresh(self, folders: LibraryFolders, changed_folders: set[str] | None) -> LibraryChanges:
         different = folders.problems != self.folders.problems
         self.folders = folders
         self._log_directory_problems()
         known = self._catalogue.libraries
-        different |= bool(known.keys() - {folder.root.path for folder in folders.all})
+        removed = known.keys() - {folder.root.path for folder in folders.all}
+        different |= bool(removed)
+        skill_files = {(known[path].name, file) for path in removed for file in known[path].skill_files}
         libraries = {folder.root.path: known.get(folder.root.path) for folder in folders.all}
         to_read = [
             folder
@@ -127,12 +148,13 @@ class LibraryIndexer:
                 changed.append(path)
             elif library.unreadable:
                 changed.append(path)
+            skill_files |= {(library.name, file) for file in library.changed_skill_files(previous)}
             room += (previous.template_length if previous is not None else 0) - library.template_length
             libraries[path] = library if room >= 0 else library.without_templates()
             room += 0 if room >= 0 else library.template_length
         self._catalogue.set_libraries(library for library in libraries.values() if library is not None)
         self._log_problems(changed)
-        return different
+        return LibraryChanges(different, frozenset(skill_files))
 
     async def _load_all(
         self, folders: Sequence[LibraryFolder], *, complete: bool
@@ -164,7 +186,7 @@ class LibraryIndexer:
 
     async def _load_one(self, scan: FolderScan, old: LoadedLibrary | None, *, served: bool) -> LoadedLibrary:
         if old is not None and not scan.complete and scan.stamps == old.stamps:
-            return old
+            return old.with_skill_files(scan.skill_files)
         return await self._loader.load(scan, old, served=served)
 
     def _log_directory_problems(self) -> None:

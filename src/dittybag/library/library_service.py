@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from asyncio import Event, Task, get_running_loop
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -28,11 +28,13 @@ from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.library.safe_folder import MissingFile, SafeFolder, UnreadableFile
 
 if TYPE_CHECKING:
+    from dittybag.domain.skills import Skill, SkillFile
     from dittybag.library.catalogue import Catalogue
     from dittybag.library.formats.parsed_prompt import ParsedPrompt
-    from dittybag.library.indexer import LibraryIndexer
+    from dittybag.library.indexer import LibraryChanges, LibraryIndexer
     from dittybag.library.loaded_library import LoadedLibrary
     from dittybag.library.refresh import LibraryRefresher
+    from dittybag.library.skill_index import SkillIndex
 
 #: How often to check for the first library.
 _POLL_SECONDS: Final = 0.5
@@ -67,6 +69,13 @@ class LibraryService:
         #: Set after each batch of libraries is loaded, and then replaced.
         self._progress = Event()
         self._listeners: list[Callable[[], Any]] = []
+        self._skills: SkillIndex | None = None
+        self._skills_version = 0
+        self._skill_listeners: list[Callable[[Collection[str]], Any]] = []
+        #: What listeners have not been notified of: prompts, and files of skills by library.
+        self._unreported_prompts = False
+        self._unreported_files: set[tuple[str, str]] = set()
+        self._skill_notification: Task[None] | None = None
         self._logged: set[tuple[str, str]] = set()
         self._closed = False
 
@@ -86,9 +95,10 @@ class LibraryService:
 
     async def close(self) -> None:
         self._closed = True
-        if self._task is not None:
-            self._task.cancel()
-        for part in (self._refresher, self._indexer, self._disk):
+        for task in (self._task, self._skill_notification):
+            if task is not None:
+                task.cancel()
+        for part in (self._refresher, self._indexer, self._skills, self._disk):
             if part is not None:
                 part.close()
 
@@ -112,16 +122,20 @@ class LibraryService:
         self._mark_ready()
         from dittybag.library.refresh import LibraryRefresher
 
-        self._refresher = LibraryRefresher(indexer, self._bump_version, self._notify)
+        self._refresher = LibraryRefresher(indexer, self._record_changes, self._notify)
         if late:
-            # Clients may have listed prompts while there were no libraries.
+            # Clients may have listed prompts and skills while there were no libraries.
+            self._unreported_prompts = True
+            if self._skill_listeners:
+                self._unreported_files = self._all_skill_files()
             self._refresher.notify_soon()
         # Some clients only start a server to list its prompts, and stop it soon after.
         await indexer.save_cache()
         await self._refresher.run()
 
     def _mark_ready(self) -> None:
-        self._bump_version()
+        self._version += 1
+        self._skills_version += 1
         self._ready.set()
         self._signal_progress()
 
@@ -129,19 +143,77 @@ class LibraryService:
         self._progress.set()
         self._progress = Event()
 
-    def _bump_version(self) -> None:
-        self._version += 1
+    def _record_changes(self, changes: LibraryChanges) -> None:
+        if changes.prompts:
+            self._version += 1
+            self._unreported_prompts = True
+        if changes.skill_files:
+            self._skills_version += 1
+            if self._skill_listeners:
+                self._unreported_files |= changes.skill_files
 
     def _notify(self) -> None:
-        if not self._closed:
+        if self._closed:
+            return
+        if self._unreported_prompts:
+            self._unreported_prompts = False
             for listener in self._listeners:
                 listener()
+        if self._unreported_files and (self._skill_notification is None or self._skill_notification.done()):
+            self._skill_notification = get_running_loop().create_task(self._notify_of_skills())
+
+    async def _notify_of_skills(self) -> None:
+        while files := self._unreported_files:
+            self._unreported_files = set()
+            try:
+                paths = await self._skill_index().changed_paths(self._served_libraries(), files)
+            except Exception:  # noqa: BLE001  # the edge of this task: no caller to raise to
+                _log.exception("cannot read the changed skills")
+                return
+            for listener in self._skill_listeners:
+                listener(paths)
+
+    def _all_skill_files(self) -> set[tuple[str, str]]:
+        libraries = self._served_libraries().items()
+        return {(name, file) for name, library in libraries for file in library.skill_files}
+
+    def _served_libraries(self) -> Mapping[str, LoadedLibrary]:
+        return {} if self._catalogue is None else self._catalogue.by_name
+
+    def _skill_index(self) -> SkillIndex:
+        from dittybag.library.skill_index import SkillIndex
+
+        if self._skills is None:
+            assert self._indexer is not None
+            self._skills = SkillIndex(self._indexer.read_skill_header)
+        return self._skills
 
     def stamp(self) -> Hashable:
         return self._version
 
     def subscribe(self, listener: Callable[[], Any]) -> None:
         self._listeners.append(listener)
+
+    def skills_stamp(self) -> Hashable:
+        return self._skills_version
+
+    def subscribe_to_skills(self, listener: Callable[[Collection[str]], Any]) -> None:
+        self._skill_listeners.append(listener)
+
+    async def skills(self, after: str, limit: int) -> tuple[list[Skill], bool]:
+        await self._ready.wait()
+        libraries = self._served_libraries()
+        return await self._skill_index().page(libraries, after, limit) if libraries else ([], False)
+
+    async def skill_around(self, path: str) -> Skill | None:
+        await self._ready.wait()
+        libraries = self._served_libraries()
+        return await self._skill_index().around(libraries, path) if libraries else None
+
+    async def read_skill_file(self, path: str) -> tuple[SkillFile, bytes] | None:
+        await self._ready.wait()
+        libraries = self._served_libraries()
+        return await self._skill_index().read(libraries, path) if libraries else None
 
     async def page(self, after: str, limit: int) -> list[LibraryPrompt]:
         while self._catalogue is not None or not self._ready.is_set():
@@ -264,8 +336,10 @@ class LibraryService:
             return []
         reports = []
         for report in self._catalogue.reports():
-            checker = LibraryChecker(self._catalogue.libraries[report.folder], self._renderer)
-            problems = dict.fromkeys((*report.problems, *await checker.problems()))
+            library = self._catalogue.libraries[report.folder]
+            checker = LibraryChecker(library, self._renderer)
+            skills = await self._skill_index().problems(library) if library.name else []
+            problems = dict.fromkeys((*report.problems, *await checker.problems(), *skills))
             reports.append(replace(report, problems=tuple(problems)))
         return [*reports, *self._folder_reports()]
 

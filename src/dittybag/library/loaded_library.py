@@ -51,6 +51,7 @@ class LoadedLibrary:
         templates: Mapping[str, TemplateState] | None = None,
         skipped: Mapping[str, str] | None = None,
         unreadable: Mapping[str, FileProblem] | None = None,
+        skill_files: Mapping[str, Stamp] | None = None,
         inodes: Mapping[str, int] | None = None,
         complete: bool = False,
     ) -> None:
@@ -64,6 +65,8 @@ class LoadedLibrary:
         self._skipped = skipped or {}
         #: Files that exist but cannot be read.
         self.unreadable: Mapping[str, FileProblem] = unreadable or {}
+        #: All files of skills, with their stamps.
+        self.skill_files: Mapping[str, Stamp] = skill_files or {}
         self._inodes: Mapping[str, int] = inodes or {}
         self._prompts: dict[str, ParsedPrompt] | None = None
         self._duplicates: list[FileProblem] = []
@@ -171,11 +174,16 @@ class LoadedLibrary:
             templates={file: replace(state, text=None) for file, state in self.templates.items()}
         )
 
+    def with_skill_files(self, files: Mapping[str, Stamp]) -> LoadedLibrary:
+        """The same library with these files of skills, which are not in the cache."""
+        return self._copy(skill_files=files)
+
     def _copy(self, **changes: Any) -> LoadedLibrary:
         fields: dict[str, Any] = {
             "templates": self.templates,
             "skipped": self._skipped,
             "unreadable": self.unreadable,
+            "skill_files": self.skill_files,
             "inodes": self._inodes,
             "complete": self.complete,
         }
@@ -190,6 +198,12 @@ class LoadedLibrary:
         return old.complete and (
             _stamps(self.templates) != _stamps(old.templates) or self.unreadable != old.unreadable
         )
+
+    def changed_skill_files(self, old: LoadedLibrary | None) -> set[str]:
+        """The files of skills that were added, changed or removed."""
+        known = old.skill_files if old is not None else {}
+        files = self.skill_files.keys() | known.keys()
+        return {file for file in files if self.skill_files.get(file) != known.get(file)}
 
     def template_stamps(self) -> dict[str, Stamp]:
         return _stamps(self.templates)

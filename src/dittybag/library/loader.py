@@ -20,6 +20,7 @@ from dittybag.library.loaded_library import FileState, LoadedLibrary, TemplateSt
 from dittybag.library.render.child_reader import FileReader
 from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.library.safe_folder import FolderListing, MissingFile, SafeFolder, Stamp, UnreadableFile
+from dittybag.library.skill_folders import find_skill_files
 
 MANIFEST: Final = "twig.toml"
 
@@ -48,6 +49,8 @@ class FolderScan(Struct, frozen=True):
     #: Files that contain only a template (`prompts/KEY.md` next to a manifest).
     template_stamps: dict[str, Stamp]
     templates: dict[str, str]
+    #: The files of skills.
+    skill_files: dict[str, Stamp]
     #: Paths and inodes of all folders; empty unless the scan is complete.
     folders: dict[str, int]
     complete: bool
@@ -94,6 +97,7 @@ def scan_folder(
         skipped=skipped | listing.skipped,
         template_stamps=template_stamps,
         templates=new_templates,
+        skill_files=find_skill_files(listing, formats),
         folders=listing.folders,
         complete=complete,
     )
@@ -164,6 +168,7 @@ class LibraryLoader:
             templates=await self._load_templates(scan, old, unreadable),
             skipped=scan.skipped,
             unreadable=unreadable,
+            skill_files=scan.skill_files,
             inodes=scan.folders,
             complete=scan.complete,
         )

@@ -7,7 +7,7 @@ from asyncio import AbstractEventLoop, Event, TimerHandle, get_running_loop, tim
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from dittybag.library.indexer import LibraryIndexer
+from dittybag.library.indexer import LibraryChanges, LibraryIndexer
 from dittybag.library.watcher import FolderWatcher
 
 #: Minimum time between two notifications.
@@ -26,7 +26,10 @@ class LibraryRefresher:
     """Keeps the catalogue of an indexer up to date."""
 
     def __init__(
-        self, indexer: LibraryIndexer, on_change: Callable[[], object], notify: Callable[[], object]
+        self,
+        indexer: LibraryIndexer,
+        on_change: Callable[[LibraryChanges], object],
+        notify: Callable[[], object],
     ) -> None:
         """`on_change` is called after every change; `notify` shortly after it, at a limited rate."""
         self._indexer = indexer
@@ -55,8 +58,9 @@ class LibraryRefresher:
             self._wake.clear()
             folders, self._pending = self._pending, set()
             try:
-                if await self._indexer.refresh(folders):
-                    self._on_change()
+                changes = await self._indexer.refresh(folders)
+                if changes.any:
+                    self._on_change(changes)
                     self.notify_soon()
                 self._watcher.watch(self._indexer.watched_folders(), self._indexer.folders.polled())
                 await self._save_when_idle()

@@ -52,6 +52,8 @@ class FolderListing(Struct, frozen=True):
     skipped: dict[str, str]
     #: Files and folders that cannot be read, and why; an empty path is the folder itself.
     unreadable: dict[str, str] = {}
+    #: Those of the files that are links to other files of the folder.
+    links: set[str] = set()
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
@@ -82,7 +84,7 @@ class SafeFolder(Struct, frozen=True):
 
     def list(self) -> FolderListing:
         """List all readable files below the folder."""
-        listing = FolderListing({}, {}, {}, {})
+        listing = FolderListing({}, {}, {}, {}, set())
 
         def report(path: str, error: OSError) -> None:
             listing.unreadable[path] = f"cannot be read: {files.describe(error)}"
@@ -119,6 +121,7 @@ class SafeFolder(Struct, frozen=True):
             listing.files[name] = stamp_of(entry.status)
         elif (stamp := self.stamp(name)) is not None:
             listing.files[name] = stamp
+            listing.links.add(name)
         else:
             listing.skipped[name] = "a link to something other than a file in this library"
 

@@ -10,8 +10,9 @@ from typing import Any, Final, TypeAlias
 
 from dittybag.protocol import eager_tasks, request_meta
 from dittybag.protocol.batches import BatchOutlet, expects_response
-from dittybag.protocol.eras.method_table import METHODS, READING_METHODS
+from dittybag.protocol.eras.method_table import READING_METHODS
 from dittybag.protocol.eras.revisions import Revision
+from dittybag.protocol.extensions import ExtensionMethod
 from dittybag.protocol.jsonrpc import (
     Decoded,
     MalformedFrame,
@@ -326,7 +327,8 @@ class Session:
             name = ctx.params.get("name")
             tool = self.server.tools.get(name) if type(name) is str else None
             return None if tool is None else tool.effect
-        return "reads" if ctx.method in READING_METHODS else None
+        reads = ctx.method in READING_METHODS or self.server.extensions.reads(ctx.method)
+        return "reads" if reads else None
 
     def _must_wait(self, ctx: Context) -> bool:
         """Return whether a request must wait for earlier ones. If so, it is started after them."""
@@ -382,7 +384,7 @@ class Session:
         limit = self.server.limits.requests_in_flight
         if len(self._running) >= limit:
             raise InternalError(f"Too many concurrent requests: wait for some of the {limit} pending ones")
-        method = METHODS.get((ctx.method, ctx.revision.version))
+        method = self.server.find_method(ctx.method, ctx.revision.version)
         if method is None:
             raise MethodNotFound(f"Method not found: {ctx.method}")
         if method.capability is not None:
@@ -397,7 +399,7 @@ class Session:
             self._subscriptions.finish_handshake()
         if method.may_ask and ctx.revision.stateless:
             self._read_answers(ctx)
-        return HANDLERS[ctx.method]
+        return method.handle if isinstance(method, ExtensionMethod) else HANDLERS[ctx.method]
 
     def _read_answers(self, ctx: Context) -> None:
         """Read the client's answers to questions from earlier rounds of this request."""
@@ -459,7 +461,8 @@ class Session:
             self.server.observe(ctx, outcome, perf_counter() - ctx.started_at)
 
     def _request_input(self, ctx: Context, required: InputRequired) -> None:
-        if not METHODS[ctx.method, ctx.revision.version].may_ask:
+        method = self.server.find_method(ctx.method, ctx.revision.version)
+        if method is None or not method.may_ask:
             self._fail(ctx, RuntimeError(f"a handler of {ctx.method} must not ask the client"))
             return
         state = self.server.sealer.seal(

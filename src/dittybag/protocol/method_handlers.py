@@ -121,12 +121,12 @@ def set_level(ctx: Context) -> Result:
 
 
 def subscribe(ctx: Context) -> Result:
-    ctx.session.subscriptions.subscribe(_required_string(ctx, "uri"))
+    ctx.session.subscriptions.subscribe(required_string(ctx, "uri"))
     return Result()
 
 
 def unsubscribe(ctx: Context) -> Result:
-    ctx.session.subscriptions.unsubscribe(_required_string(ctx, "uri"))
+    ctx.session.subscriptions.unsubscribe(required_string(ctx, "uri"))
     return Result()
 
 
@@ -134,7 +134,7 @@ def unsubscribe(ctx: Context) -> Result:
 
 
 def list_tools(ctx: Context) -> Outcome:
-    return _list_page(ctx, ctx.session.server.tools_stamp, _tool_page, ToolList, "tools")
+    return list_page(ctx, ctx.session.server.tools_stamp, _tool_page, ToolList, "tools")
 
 
 def _tool_page(position: Position | None, ctx: Context) -> Page[ToolInfo]:
@@ -145,26 +145,30 @@ def _tool_page(position: Position | None, ctx: Context) -> Page[ToolInfo]:
 
 def list_prompts(ctx: Context) -> Outcome:
     source = ctx.session.server.prompts
-    return _list_page(ctx, source.stamp(ctx), source.list, PromptList, "prompts")
+    return list_page(ctx, source.stamp(ctx), source.list, PromptList, "prompts")
 
 
 def list_resources(ctx: Context) -> Outcome:
     source = ctx.session.server.resources
-    return _list_page(ctx, source.stamp(ctx), source.list, ResourceList, "resources")
+    return list_page(ctx, source.stamp(ctx), source.list, ResourceList, "resources")
 
 
 def list_templates(ctx: Context) -> Outcome:
     source = ctx.session.server.resources
-    return _list_page(ctx, source.stamp(ctx), source.templates, ResourceTemplateList, "resource_templates")
+    return list_page(ctx, source.stamp(ctx), source.templates, ResourceTemplateList, "resource_templates")
 
 
-def _list_page(
+def list_page(
     ctx: Context,
     stamp: Hashable,
     fetch: Callable[[Position | None, Context], MaybeAwaitable[Page[Any]]],
     kind: type[Result],
     field: str,
 ) -> bytes | Coroutine[Any, Any, bytes]:
+    """Return a page of a list as the result of a request, from the cache if the stamp is known.
+
+    `kind`: the type of the result, which has the items in `field`.
+    """
     selection = ctx.session.selection
     # A position in one part of the data means nothing in another.
     owner = ctx.method if selection is None else f"{ctx.method} {selection}"
@@ -195,7 +199,7 @@ def _list_page(
 
 
 def call_tool(ctx: Context) -> Outcome:
-    name = _required_string(ctx, "name")
+    name = required_string(ctx, "name")
     server = ctx.session.server
     tool = server.tools.get(name)
     if tool is None:
@@ -289,7 +293,7 @@ def _content_block(returned: Any) -> Content:
 
 
 def get_prompt(ctx: Context) -> Outcome:
-    returned = ctx.session.server.prompts.get(_required_string(ctx, "name"), _arguments(ctx), ctx)
+    returned = ctx.session.server.prompts.get(required_string(ctx, "name"), _arguments(ctx), ctx)
     return _finish_prompt(returned) if isinstance(returned, Awaitable) else _prompt_result(returned)
 
 
@@ -311,7 +315,7 @@ def _prompt_message(returned: Any) -> PromptMessage:
 
 
 def read_resource(ctx: Context) -> Outcome:
-    uri = _required_string(ctx, "uri")
+    uri = required_string(ctx, "uri")
     returned = ctx.session.server.resources.read(uri, ctx)
     return (
         _finish_read(returned, uri)
@@ -363,7 +367,8 @@ def _completion(returned: CompletionReturn) -> Completion:
     return returned
 
 
-def _required_string(ctx: Context, name: str) -> str:
+def required_string(ctx: Context, name: str) -> str:
+    """Return a parameter that must be a string. Raises `InvalidParams`."""
     value = ctx.params.get(name)
     if type(value) is not str:
         raise InvalidParams(f"Invalid params: `{name}` is required and must be a string")

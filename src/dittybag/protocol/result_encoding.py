@@ -7,7 +7,6 @@ from typing import Final
 import msgspec
 
 from dittybag.protocol.eras.field_table import downgrade
-from dittybag.protocol.eras.method_table import METHODS
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import Implementation, InputRequiredResult, JsonObject, Result
@@ -49,9 +48,10 @@ def _server_info(ctx: Context) -> Implementation:
 def _stateless_fields(kind: str, ctx: Context) -> JsonObject:
     """Return the members that stateless revisions add to every result."""
     members: JsonObject = {"resultType": kind}
-    method = METHODS[ctx.method, ctx.revision.version]
-    if kind == "complete" and method.cacheable:
-        cache = ctx.session.server.cache
+    server = ctx.session.server
+    method = server.find_method(ctx.method, ctx.revision.version)
+    if kind == "complete" and method is not None and method.cacheable:
+        cache = server.cache
         if ctx.method == "server/discover":
             members |= {"ttlMs": cache.discover_ms, "cacheScope": "public"}
         else:

@@ -8,10 +8,13 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag.protocol.argument_schemas import NoArguments, schema_of
+from dittybag.protocol.eras.method_table import METHODS, Method
 from dittybag.protocol.eras.revisions import REVISIONS, Revision
 from dittybag.protocol.eras.versions import NEWEST_HANDSHAKE
+from dittybag.protocol.extensions import Extension, ExtensionRegistry
 from dittybag.protocol.features import (
     PAGE_SIZE,
     MaybeAwaitable,
@@ -142,6 +145,7 @@ class Server:
         self.tools: dict[str, ToolDefinition[Any]] = {}
         self.prompts: PromptSource = PromptRegistry(page_size) if prompts is None else prompts
         self.resources: ResourceSource = ResourceRegistry(page_size) if resources is None else resources
+        self.extensions = ExtensionRegistry()
         #: Encoded pages, by method, version, position and stamp.
         self.encoded_lists: dict[tuple[Any, ...], bytes] = {}
         #: The encoded first members of stateless results, by method and result type.
@@ -151,7 +155,7 @@ class Server:
         self._schemas: dict[str, tuple[JsonObject, JsonObject | None]] = {}
         self._declared = capabilities
         #: The current capabilities; `None` until they are derived again.
-        self._capabilities = capabilities
+        self._capabilities: Capabilities | None = None
         self._wants_logging = logging
         self._listeners: set[Subscriptions] = set()
 
@@ -198,6 +202,15 @@ class Server:
             self._resource_registry().add(feature)
             self._on_list_changed("resources")
 
+    def add_extension(self, extension: Extension) -> None:
+        """Offer the methods of an extension, and declare it."""
+        self.extensions.add(extension)
+        self._capabilities = None
+
+    def find_method(self, name: str, version: str) -> Method | None:
+        """Return a method of a revision or of an extension, or `None`."""
+        return METHODS.get((name, version)) or self.extensions.method(name, version)
+
     def remove_tool(self, name: str) -> None:
         del self.tools[name]
         self._on_tool_changed(name)
@@ -228,7 +241,7 @@ class Server:
         self._on_list_changed("tools")
 
     def _on_list_changed(self, kind: ListKind) -> None:
-        self._capabilities = self._declared
+        self._capabilities = None
         self._notify(kind)
 
     @property
@@ -240,7 +253,10 @@ class Server:
     def capabilities(self) -> Capabilities:
         """The declared capabilities."""
         if self._capabilities is None:
-            self._capabilities = self._derive_capabilities()
+            self._capabilities = self._declared or self._derive_capabilities()
+            if extensions := self.extensions.settings:
+                declared = {**(self._capabilities.extensions or {}), **extensions}
+                self._capabilities = replace(self._capabilities, extensions=declared)
         return self._capabilities
 
     def _derive_capabilities(self) -> Capabilities:
@@ -316,6 +332,10 @@ class Server:
         for subscriptions in tuple(self._listeners):
             if selections is None or subscriptions.selection in selections:
                 subscriptions.resource_updated(uri)
+
+    def subscribed_uris(self) -> set[str]:
+        """Return the URIs of all resources that clients are subscribed to."""
+        return {uri for subscriptions in self._listeners for uri in subscriptions.subscribed_uris()}
 
     def _notify(self, kind: ListKind, selections: Collection[int | None] | None = None) -> None:
         for subscriptions in tuple(self._listeners):

@@ -118,6 +118,9 @@ class Subscriptions:
         feature = getattr(self._server.capabilities, kind)
         return feature is not None and feature.list_changed
 
+    def subscribed_uris(self) -> set[str]:
+        return self.uris.union(*(stream.uris for stream in self.streams.values()))
+
     def resource_updated(self, uri: str) -> None:
         """Notify the client that a resource has changed, if it is subscribed."""
         if not self.receives_notifications:

@@ -198,6 +198,26 @@ async def list_prompts(
     return await transaction.prompts.listing(caller.project, after, limit)
 
 
+async def read_prompts(
+    transaction: Transaction, caller: Caller, after: int, limit: int, max_bytes: int
+) -> tuple[list[Prompt], bool]:
+    """Return whole prompts in creation order, starting after number `after`, and whether there are more.
+
+    At most `limit`, and as many as have `max_bytes` of content, but at least one.
+    """
+    await readable_project(transaction, caller)
+    listed = await transaction.prompts.listing(caller.project, after, limit + 1)
+    found: list[Prompt] = []
+    for item in listed[:limit]:
+        if found and max_bytes <= 0:
+            return found, True
+        prompt = await transaction.prompts.by_name(caller.project, item.name)
+        if prompt is not None:
+            found.append(prompt)
+            max_bytes -= len(prompt.content.encode())
+    return found, len(listed) > limit
+
+
 async def page_prompts(transaction: Transaction, caller: Caller, query: PromptQuery) -> PromptPage:
     """Return prompts of the caller's project."""
     checked_query(query.text)
@@ -284,6 +304,7 @@ class PromptService:
     delete_all = writing(delete_prompts)
     names = reading(prompt_names)
     listing = reading(list_prompts)
+    contents = reading(read_prompts, slow=True)
     by_tags = reading(prompts_by_tags)
     tags = reading(list_tags)
     retag = writing(retag_prompt)

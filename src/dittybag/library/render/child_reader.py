@@ -1,11 +1,15 @@
-"""Parse library files in a child process."""
+"""Parse library files, and the front matter of skills, in a child process."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+from msgspec import Struct
 
 from dittybag.domain.libraries import FileProblem
 from dittybag.library.formats.parsed_prompt import ParsedFile
+from dittybag.library.formats.skill_header import InvalidHeader, split_header
 from dittybag.library.render.resource_limits import DEADLINE_SECONDS
 from dittybag.library.render.worker_pool import WorkerCrashed, WorkerPool
 
@@ -14,7 +18,13 @@ class _ParsedFileResult(ParsedFile, frozen=True, kw_only=True):
     seconds: float
 
 
+class _HeaderResult(Struct, frozen=True):
+    fields: dict[str, Any]
+    problem: str | None
+
+
 _result_decoder = msgspec.json.Decoder(_ParsedFileResult)
+_header_decoder = msgspec.json.Decoder(_HeaderResult)
 
 
 class FileReader:
@@ -36,6 +46,16 @@ class FileReader:
             problem = FileProblem(file, f"cannot be read: {crash.problem}")
             return ParsedFile(problems=(problem,)), DEADLINE_SECONDS
         return result, result.seconds
+
+    async def read_header(self, content: str) -> dict[str, Any]:
+        """Return the front matter of a `SKILL.md`. Raises `InvalidHeader`."""
+        try:
+            result = _header_decoder.decode(await self._pool.submit({"header": split_header(content)}))
+        except WorkerCrashed as crash:
+            raise InvalidHeader(f"its front matter cannot be read: {crash.problem}") from crash
+        if result.problem is not None:
+            raise InvalidHeader(result.problem)
+        return result.fields
 
     def close(self) -> None:
         """Stop the child process."""

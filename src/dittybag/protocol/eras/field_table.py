@@ -11,7 +11,6 @@ from dittybag.protocol.eras.versions import (
     V2025_03_26,
     V2025_06_18,
     V2025_11_25,
-    V2026_07_28,
     VERSIONS,
 )
 from dittybag.protocol.types import (
@@ -48,7 +47,8 @@ SINCE: Final[dict[type[Struct], dict[str, str]]] = {
     Annotations: {"last_modified": V2025_06_18},
     Audio: {"meta": V2025_06_18},
     BlobContents: {"meta": V2025_06_18},
-    Capabilities: {"completions": V2025_03_26, "extensions": V2026_07_28},
+    # Extensions are negotiated in older revisions, too: capabilities were never a closed set.
+    Capabilities: {"completions": V2025_03_26},
     EmbeddedResource: {"meta": V2025_06_18},
     Image: {"meta": V2025_06_18},
     Implementation: {
@@ -101,6 +101,8 @@ _REMOVED: Final[dict[str, dict[type[Struct], tuple[str, ...]]]] = {
     for version in VERSIONS
 }
 
+_NO_ANNOTATIONS: Final = Annotations()
+
 #: Types that describe a server and do not nest other types.
 _SERVER_DESCRIPTIONS: Final = frozenset({Capabilities, Implementation})
 
@@ -131,7 +133,8 @@ def _downgrade(value: Any, version: str) -> Any:
     for name in _NESTED.get(kind, ()):
         inner = getattr(value, name)
         if inner is not None and (fitted := _downgrade(inner, version)) is not inner:
-            changes[name] = fitted
+            # Without the annotations that the revision does not have, there may be none.
+            changes[name] = None if fitted == _NO_ANNOTATIONS else fitted
     for name in _REMOVED[version].get(kind, ()):
         if getattr(value, name) is not None:
             changes[name] = None

@@ -1,0 +1,118 @@
+"""Stored prompts as skills of one file, whose front matter has their name and description."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final
+
+from dittybag.contracts.skill_extension import STORED_PROMPTS
+from dittybag.contracts.tool_specs import ServerScope
+from dittybag.domain.errors import PromptNotFound
+from dittybag.domain.prompts import Prompt
+from dittybag.domain.skills import (
+    DESCRIPTION_LENGTH,
+    NAME_LENGTH,
+    SKILL_FILE,
+    Skill,
+    SkillFile,
+    is_skill_name,
+)
+from dittybag.domain.text import one_line
+from dittybag.protocol.request_context import Context
+from dittybag.services.prompt_service import PromptAddress
+
+#: Maximum size of the prompts that are read for one page.
+_PAGE_BYTES: Final = 16 * 1024 * 1024
+#: Prompts are read one by one.
+_PAGE_PROMPTS: Final = 250
+
+_OTHERS: Final = re.compile(r"[^a-z0-9]+")
+
+
+class PromptSkills:
+    """The prompts of a project as skills."""
+
+    def __init__(self, scope: ServerScope) -> None:
+        self._scope = scope
+        self._prompts = scope.workspace.prompts
+
+    async def page(self, after: int, limit: int, ctx: Context) -> tuple[list[Skill], int | None]:
+        """Return skills in creation order, starting after number `after`, and where the next page begins."""
+        prompts, more = await self._prompts.contents(
+            self._scope.caller(ctx), after, min(limit, _PAGE_PROMPTS), _PAGE_BYTES
+        )
+        return [_skill(prompt) for prompt in prompts], prompts[-1].number if more else None
+
+    async def find(self, path: str, ctx: Context) -> tuple[Skill, bytes] | None:
+        """Return the skill at a path, and its file."""
+        prompt = await self._find(path.split("/"), ctx)
+        if prompt is None or skill_path(prompt) != path:
+            return None
+        return _skill(prompt), _content(prompt)
+
+    async def _find(self, parts: Sequence[str], ctx: Context) -> Prompt | None:
+        if len(parts) not in (2, 3):
+            return None
+        address = PromptAddress(name=parts[1]) if len(parts) == 2 else PromptAddress(id=parts[1])
+        try:
+            return await self._prompts.get(self._scope.caller(ctx), address)
+        except PromptNotFound:
+            return None
+
+
+def skill_path(prompt: Prompt) -> str:
+    """Return the path of a prompt. If its name is not that of a skill, the path has its id as well."""
+    if is_skill_name(prompt.name):
+        return f"{STORED_PROMPTS}/{prompt.name}"
+    return f"{STORED_PROMPTS}/{prompt.id}/{_skill_name(prompt)}"
+
+
+def _skill_name(prompt: Prompt) -> str:
+    if is_skill_name(prompt.name):
+        return prompt.name
+    return _OTHERS.sub("-", prompt.name.lower())[:NAME_LENGTH].strip("-") or f"prompt-{prompt.id[:8]}"
+
+
+def _front_matter(prompt: Prompt) -> dict[str, str]:
+    texts = (" ".join((text or "").split()) for text in (prompt.description, prompt.title))
+    lines = (one_line(text, DESCRIPTION_LENGTH) for text in texts)
+    return {"name": _skill_name(prompt), "description": next(filter(None, lines), prompt.name)}
+
+
+def _content(prompt: Prompt) -> bytes:
+    # Strings in JSON are valid in YAML. Characters that YAML does not allow are escaped.
+    fields = (f"{name}: {_quoted(value)}\n" for name, value in _front_matter(prompt).items())
+    return f"---\n{''.join(fields)}---\n\n{_argument_list(prompt)}{prompt.content}".encode()
+
+
+def _quoted(value: str) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def _escape(char: str) -> str:
+    return f"\\U{ord(char):08x}"
+
+
+def _argument_list(prompt: Prompt) -> str:
+    """Return what replaces the variables of a template, because a skill has no arguments."""
+    if not prompt.arguments:
+        return ""
+    lines = [
+        f"- `{item.name}`{'' if item.required else ' (optional)'}"
+        + (f": {one_line(item.description, DESCRIPTION_LENGTH)}" if item.description else "")
+        for item in prompt.arguments
+    ]
+    example = f"`{{{{ {prompt.arguments[0].name} }}}}`"
+    return "\n".join((f"This text is a template. Replace its variables, such as {example}:\n", *lines, "\n"))
+
+
+def _skill(prompt: Prompt) -> Skill:
+    content = _content(prompt)
+    file = SkillFile(
+        SKILL_FILE, sha256(content).hexdigest(), len(content), "text/markdown", prompt.updated_at
+    )
+    return Skill(path=skill_path(prompt), front_matter=dict(_front_matter(prompt)), files=(file,))
