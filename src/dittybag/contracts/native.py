@@ -9,6 +9,9 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dittybag.contracts import mcpkg, prompt_store, task_manager
+from dittybag.contracts.agent_prompts import use_prompt
+from dittybag.contracts.agent_read import read
+from dittybag.contracts.argument_items import ARGUMENT_SCHEMA
 from dittybag.contracts.error_formats import ErrorFormat, json_error, problem_of, prose_error
 from dittybag.contracts.prompt_store import Content, Limit, Tag, Title, json_result
 from dittybag.contracts.tool_specs import (
@@ -35,22 +38,11 @@ from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.search_service import SEARCH_KINDS
 from dittybag.services.workspace import WorkspaceSession
 
-#: Written by hand because several clients do not resolve references inside a schema.
-_ARGUMENT_SCHEMA: Final[JsonObject] = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string"},
-        "description": {"type": "string"},
-        "required": {"type": "boolean"},
-        "choices": {"type": "array", "items": {"type": "string"}},
-    },
-    "required": ["name"],
-}
 DeclaredArguments = Annotated[
     list[Any],
     Meta(
         description="Template arguments: {{ name }} in the content is replaced with the argument's value",
-        extra_json_schema={"items": _ARGUMENT_SCHEMA},
+        extra_json_schema={"items": ARGUMENT_SCHEMA},
     ),
 ]
 
@@ -165,7 +157,7 @@ def _with_parsed_arguments(fields: dict[str, Any]) -> dict[str, Any]:
 
 _DECLARED_ARGUMENTS_SCHEMA: Final[JsonObject] = {
     "type": "object",
-    "properties": {"arguments": {"type": "array", "items": _ARGUMENT_SCHEMA}},
+    "properties": {"arguments": {"type": "array", "items": ARGUMENT_SCHEMA}},
 }
 
 
@@ -303,6 +295,8 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
         _extended(tool, arguments=TaskListOfProject) if tool is task_manager.task_list else tool
         for tool in task_manager.TOOLS
     ),
+    read,
+    use_prompt,
     search,
     list_changes,
     undo_change,

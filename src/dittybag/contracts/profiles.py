@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 from msgspec import Struct
 
 from dittybag import __version__
-from dittybag.contracts import mcpkg, native, prompt_store, task_manager
+from dittybag.contracts import agent, mcpkg, native, prompt_store, task_manager
 from dittybag.contracts.error_formats import unusable_prompt
 from dittybag.contracts.library_prompts import (
     CombinedPrompts,
@@ -40,9 +40,45 @@ MESSAGE_BYTES: Final = 12 * 1024 * 1024
 #: whatever is stored can be read.
 RESPONSE_BYTES: Final = 6 * resources.CONTENT_BYTES + 1024 * 1024
 
-#: Server instructions: sentences, each shown only if the tools that it mentions are visible.
+#: Server instructions: sentences, each shown only if the tools that it mentions are visible. Clients that
+#: load tools on demand decide by the first words whether to look at this server at all.
+_WHEN: Final = (
+    (),
+    (
+        "Use Dittybag when the user mentions a saved prompt, note, document, decision or task, wants to keep "
+        "something for later or for other agents, or asks what was done before: it stores prompts, prompt "
+        "libraries, resources and tasks that people and agents share."
+    ),
+)
+_AGENT_INSTRUCTIONS: Final = (
+    _WHEN,
+    (("search",), "Start with `search`: it finds all kinds by words in any order."),
+    (("read",), "`read` returns the content of any ref, long ones in pieces."),
+    (("use_prompt",), "`use_prompt` fills in the arguments of a prompt; follow the text that it returns."),
+    (
+        ("save_prompt", "save_resource"),
+        (
+            "Keep reusable instructions with `save_prompt`, and documents, notes or files with "
+            "`save_resource`; both create or update in one call."
+        ),
+    ),
+    (
+        ("task_add", "task_list", "task_update"),
+        "Plan with `task_add` and `task_list`, and complete tasks with `task_update`.",
+    ),
+    (
+        (),
+        "Every tool takes the same refs: a name, library:prompt, URI, task:12, UUID or change:15.",
+    ),
+    (
+        ("history", "undo"),
+        "Every change is logged: `history` shows who changed what, and `undo` takes a change back.",
+    ),
+)
 _INSTRUCTIONS: Final = (
-    ((), "Dittybag stores prompts, resources and tasks that people and agents share."),
+    _WHEN,
+    (("read",), "`read` returns the content of anything by its name, URI or id, long ones in pieces."),
+    (("use_prompt",), "`use_prompt` fills in the arguments of a prompt, also of a library."),
     (
         ("search",),
         (
@@ -98,6 +134,12 @@ def _not_found(uri: str, project: str) -> str:
 
 _LIST_CHANGED_FALSE: Final = ListFeature(list_changed=False)
 _LIST_CHANGED_TRUE: Final = ListFeature(list_changed=True)
+_OWN_CAPABILITIES: Final = Capabilities(
+    tools=_LIST_CHANGED_TRUE,
+    prompts=_LIST_CHANGED_TRUE,
+    resources=ResourceFeature(subscribe=True, list_changed=True),
+    completions={},
+)
 
 PROFILES: Final = {
     profile.name: profile
@@ -109,14 +151,20 @@ PROFILES: Final = {
             default_version=NEWEST_HANDSHAKE,
             tools=native.TOOLS,
             prompts="both",
-            capabilities=Capabilities(
-                tools=_LIST_CHANGED_TRUE,
-                prompts=_LIST_CHANGED_TRUE,
-                resources=ResourceFeature(subscribe=True, list_changed=True),
-                completions={},
-            ),
+            capabilities=_OWN_CAPABILITIES,
             own_templates=True,
             instructions=_INSTRUCTIONS,
+        ),
+        Profile(
+            name="agent",
+            server_name="dittybag",
+            server_version=__version__,
+            default_version=NEWEST_HANDSHAKE,
+            tools=agent.TOOLS,
+            prompts="both",
+            capabilities=_OWN_CAPABILITIES,
+            own_templates=True,
+            instructions=_AGENT_INSTRUCTIONS,
         ),
         Profile(
             name="mcpkg",
@@ -181,13 +229,16 @@ def visible_tools(
 ) -> list[ToolSpec[Any]]:
     """Return the tools of a profile that the given restrictions leave visible."""
     access = "read" if read_only else access
+    toolsets = frozenset(toolsets)
     return [
         tool
         for tool in profile.tools
         if (
-            not tool.effect.writes or access == "write" or (access == "own" and tool.toolset == _USER_TOOLSET)
+            not tool.effect.writes
+            or access == "write"
+            or (access == "own" and _USER_TOOLSET in tool.toolsets)
         )
-        and (not toolsets or tool.toolset in toolsets)
+        and (not toolsets or not toolsets.isdisjoint(tool.toolsets))
     ]
 
 
