@@ -200,7 +200,7 @@ def test_the_entry_uses_the_path_of_the_installed_program(user: ConnectUser) -> 
     link.symlink_to(script)
     user.connect("codex", "--workspace", "work", program=[str(link)], variables={"DITTYBAG_HOME": ""})
     written = tomllib.loads((user.home / ".codex" / "config.toml").read_text())
-    entry = {"command": str(link), "args": ["serve", "--workspace", "work"]}
+    entry = {"command": str(link), "args": ["serve", "--workspace", "work", "--profile", "agent"]}
     assert written == {"mcp_servers": {"dittybag": entry}}
 
 

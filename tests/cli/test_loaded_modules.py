@@ -93,7 +93,8 @@ def test_a_server_on_stdio_loads_no_command_line_and_no_http(tmp_path: Path) -> 
         modules = loaded(process, INITIALIZE + LIST_PROMPTS)
     require_not_loaded(modules, *HEAVY, "click", "dittybag.cli.commands", "dittybag.http", "dittybag.web")
     require_not_loaded(modules, "dittybag.clients", "dittybag.exchange", "dittybag.identity")
-    require_at_most(140, modules)
+    # Eleven of them are the tools of the profile `agent`, which take 2 of 60 ms.
+    require_at_most(150, modules)
 
 
 def test_a_server_on_http_loads_the_web_ui_with_its_first_page(tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_a_server_on_http_loads_the_web_ui_with_its_first_page(tmp_path: Path) -
     require_not_loaded(modules, "asyncpg", "jwt", "markdown_it", "minijinja", "pygments", "rich", "yaml")
     require_not_loaded(modules, "dittybag.cli.commands", "dittybag.clients", "dittybag.exchange")
     require_not_loaded(modules, "dittybag.identity", "dittybag.web.app")
-    require_at_most(170, modules)
+    require_at_most(180, modules)
 
 
 def test_package_modules_hold_no_logic() -> None:

@@ -18,7 +18,7 @@ from dittybag.clients.edit_records import EditRecords
 from dittybag.clients.http_snippets import http_snippet
 from dittybag.clients.known_clients import CLIENTS, LocalMachine, McpClient
 from dittybag.clients.reversible_edits import apply_edits
-from dittybag.config import Settings
+from dittybag.config import CONNECTED_PROFILE, Settings
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.text import one_line
 from dittybag.web.web_context import ClientEntry, ConnectionFailed
@@ -158,7 +158,7 @@ class LocalConnections:
         options = [] if settings.is_default_database else ["--db", absolute_database(settings)]
         if project != DEFAULT_PROJECT:
             options += ["--project", project]
-        return launch(settings, options)
+        return launch(settings, [*options, "--profile", CONNECTED_PROFILE])
 
 
 def _machine() -> LocalMachine | None:

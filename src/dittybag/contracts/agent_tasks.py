@@ -16,7 +16,6 @@ from dittybag.contracts.tool_specs import ADDS, REPLACES, ToolCall, array_schema
 from dittybag.domain import tasks
 from dittybag.domain.errors import Invalid, Problem, clip, require
 from dittybag.domain.tasks import ENERGIES, NO_PROJECT, Task, TaskFilter, TaskListing
-from dittybag.protocol.argument_schemas import schema_of
 from dittybag.protocol.types import JsonObject, ToolResult
 from dittybag.services.entity_writes import given_fields
 
@@ -39,7 +38,21 @@ class NewTask(Struct, kw_only=True, forbid_unknown_fields=True):
     time_estimate: str | UnsetType = UNSET
 
 
-_NEW_TASK: Final = schema_of(NewTask)
+#: Written by hand because it is slow to generate when a server starts.
+_NEW_TASK: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "notes": {"type": "string"},
+        "project": {"type": "string"},
+        "due_date": {"type": "string"},
+        "priority": {"type": "integer", "minimum": 1, "maximum": 5},
+        "energy": {"type": "string", "enum": list(ENERGIES)},
+        "time_estimate": {"type": "string"},
+    },
+    "required": ["title"],
+    "additionalProperties": False,
+}
 
 
 class AddTasks(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -92,6 +92,8 @@ def json_error(error: DittybagError) -> ToolResult:
     return ToolResult.from_text(encode({"error": {"code": code, "message": message}}).decode(), is_error=True)
 
 
+#: The code of errors of our own tools about a reference that names several things.
+AMBIGUOUS: Final = "AMBIGUOUS"
 #: Maximum length of an error message of our own tools.
 _MAX_MESSAGE: Final = 4000
 
@@ -99,6 +101,8 @@ _MAX_MESSAGE: Final = 4000
 def bounded_json_error(error: DittybagError) -> ToolResult:
     """Format an error of our own tools: as `json_error`, but never long, and with the current version."""
     code, message = _code_and_message(error)
+    if isinstance(error, AmbiguousReference):
+        code = AMBIGUOUS
     if isinstance(error, PromptNotFound):
         message = str(error)
     if isinstance(error, Outdated) and error.version is not None:
@@ -135,7 +139,6 @@ _CODES: Final[tuple[tuple[type[DittybagError], str, str | None], ...]] = (
     (TitleTaken, "DUPLICATE_TITLE", "A prompt with this title already exists"),
     (NameTaken, "DUPLICATE_NAME", None),
     (UriTaken, "DUPLICATE_URI", None),
-    (AmbiguousReference, "AMBIGUOUS", None),
     (KeyReused, "KEY_REUSED", None),
     (AlreadyDone, "ALREADY_DONE", None),
     (Conflict, "CONFLICT", None),
