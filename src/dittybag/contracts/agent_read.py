@@ -25,7 +25,7 @@ from dittybag.contracts.result_size import (
     text_piece,
 )
 from dittybag.contracts.tool_specs import ToolCall, tool
-from dittybag.domain.errors import ReferenceNotFound, clip
+from dittybag.domain.errors import ChangeNotFound, ReferenceNotFound, clip
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.mime_types import BINARY
 from dittybag.domain.prompts import Argument, Prompt
@@ -156,6 +156,8 @@ async def _read_change(call: ToolCall, seq: int, arguments: Read) -> ToolResult:
 
     comparison = await call.workspace.history.compare(call.caller, seq)
     change = comparison.first
+    if change.project not in (None, call.caller.project):
+        raise ChangeNotFound(seq)
     described = {
         "ref": f"change:{seq}",
         "kind": "change",
