@@ -1,4 +1,4 @@
-"""The tools of the profile `agent`: prompts, resources and tasks are saved, read, used, deleted and restored."""
+"""The tools of the profile `agent` save, read, use, delete and restore prompts, resources and tasks."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ def test_a_library_prompt_is_read_and_used(serve: StartServer, tmp_path: Path) -
 
 
 def test_a_long_rendering_comes_in_pieces(agent: AgentCalls) -> None:
-    text = "Read \"this\":\n{{ text }}"
+    text = 'Read "this":\n{{ text }}'
     agent.data("save_prompt", name="long", content=text)
-    value = "ä\\\"\n" * 20_000
+    value = 'ä\\"\n' * 20_000
     pieces: list[str] = []
     offset: int | None = 0
     while offset is not None:

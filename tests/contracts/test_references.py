@@ -136,7 +136,8 @@ def test_unknown_arguments_are_refused_with_the_nearest(agent: AgentCalls) -> No
         "ofset is not an argument; did you mean offset?",
     )
     assert agent.error("task_list", statistics=True)[1] == (
-        "statistics is not an argument; known arguments: project, priority, due_by, done, order, limit, offset"
+        "statistics is not an argument; "
+        "known arguments: project, priority, due_by, done, order, limit, offset"
     )
     assert agent.error("save_prompt", nam="x", contents=1)[1] == (
         "name is required; content is required; nam is not an argument; did you mean name?; "
