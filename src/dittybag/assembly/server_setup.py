@@ -41,6 +41,8 @@ async def open_server(settings: Settings, observe: Observer | None = None) -> tu
         await workspace.store.close()
         raise
     libraries = LibraryService(Directories(settings.home, settings.foreign_libraries), renderer)
+    if PROFILES[settings.profile].prompts != "stored":
+        workspace.search.libraries = libraries
     server_scope = ServerScope(
         workspace, TemplateService(renderer, libraries), libraries, project.id, settings.actor
     )

@@ -6,7 +6,7 @@ All methods are asynchronous. A backend that never waits completes its coroutine
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -20,6 +20,9 @@ from dittybag.domain.prompts import Prompt, PromptListing, PromptSummary, TagCou
 from dittybag.domain.queries import ChangeQuery, PromptQuery, ResourceQuery, TaskQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
+
+if TYPE_CHECKING:
+    from dittybag.domain.ranked_search import Frequencies, SearchTerm, StoredMatch, StoredSearch
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Entity)
@@ -201,6 +204,22 @@ class ChangeRepository(Protocol):
         ...
 
 
+class RankedRepository(Protocol):
+    """Ranked search over prompts, resources and tasks."""
+
+    async def frequencies(self, terms: Sequence[SearchTerm]) -> Frequencies:
+        """Count all entities, their words, and those with each term, in all projects and of all users."""
+        ...
+
+    async def find(self, search: StoredSearch) -> list[StoredMatch]:
+        """Return the best matches, best first; the newest first of those with equal scores."""
+        ...
+
+    async def entities(self, kind: Kind, numbers: Sequence[int]) -> list[Any]:
+        """Return the entities with these numbers, in any order."""
+        ...
+
+
 class PurgedStates(Struct, frozen=True):
     """The states of a change that are purged; `None` for a state that stays."""
 
@@ -315,6 +334,9 @@ class Transaction(Protocol):
 
     @property
     def changes(self) -> ChangeRepository: ...
+
+    @property
+    def ranked(self) -> RankedRepository: ...
 
     @property
     def sessions(self) -> SessionRepository: ...
