@@ -96,9 +96,10 @@ AGENT_CODES: Final = {
 
 #: What arguments mean whose schemas do not say it, because every word there costs tokens.
 ARGUMENTS: Final = {
-    "arguments": "Arguments that the prompt declares: name, description, required, choices",
+    "arguments": "Values by name",
+    "before": "Only changes before this number: `next_before` of the last answer",
     "actor": "Only changes by this client or user",
-    "content": "The text of the prompt",
+    "content": "The text",
     "description": "What it is for",
     "done": "`true`: completed tasks, or complete it; `false`: open tasks, or reopen it",
     "due_by": "Only tasks that are due on or before this day: a date in words or ISO 8601",
@@ -110,7 +111,7 @@ ARGUMENTS: Final = {
     "limit": "Maximum number of rows",
     "max_tokens": "Maximum size of the answer",
     "mime_type": "Guessed from the URI and the content if absent",
-    "name": "Name of the resource; made from the URI if absent",
+    "name": "Letters, digits, `-`, `_` and `.`; of a resource, it is made from the URI if absent",
     "notes": "Any text",
     "offset": "Where to go on: `next_offset` of the last answer",
     "order": "Highest priority first, earliest due date first, or newest first",
@@ -131,6 +132,7 @@ def _calls() -> Iterator[RecordedCall]:
     yield from _prompt_calls()
     yield from _resource_calls()
     yield from _task_calls()
+    yield from _search_calls()
     yield call("Success", "delete", {"ref": "code-review"})
     yield call("No such item", "delete", {"ref": "code-reveiw"})
     yield call("A library prompt", "delete", {"ref": "team:greet"})
@@ -141,6 +143,16 @@ def _calls() -> Iterator[RecordedCall]:
     yield call("Later changes would be overwritten", "undo", {"ref": "change:2"})
     yield call("Success, several tasks that were added together", "undo", {"ref": "change:6", "force": True})
     yield call("No such change", "undo", {"ref": "change:1000"})
+    yield call("", "save_resource", {"uri": "file:///review.md", "content": "x", "name": "code-review"})
+    yield call("Several items have the name", "read", {"ref": "code-review"})
+
+
+def _search_calls() -> Iterator[RecordedCall]:
+    call = RecordedCall
+    yield call("Success", "search", {"query": "reviews of code"})
+    yield call("Success, only some kinds", "search", {"query": "friday", "kinds": ["resource", "task"]})
+    yield call("Nothing found, with the nearest spelling", "search", {"query": "languge"})
+    yield call("Invalid arguments", "search", {"query": "", "kind": "task", "limit": 1000})
 
 
 def _prompt_calls() -> Iterator[RecordedCall]:
@@ -219,7 +231,8 @@ def page() -> str:
     for tool in PROFILES["agent"].tools:
         section = tool_section(tool, ARGUMENTS).removeprefix("#")
         parts += [f"\n{section}\n", _answer_fields(tool.output)]
-        parts += [_recorded(call, result) for call, result in recorded if call.tool == tool.name]
+        shown = [item for item in recorded if item[0].tool == tool.name and item[0].shows]
+        parts += [_recorded(call, result) for call, result in shown]
     return _masked("".join(parts)).rstrip("\n") + "\n"
 
 

@@ -159,6 +159,16 @@ class RandomCalls:
     def _tokens(self) -> Any:
         return self._maybe(1000, 1001, 2000, self._random.randrange(1000, 100_000), 100_000)
 
+    def call_search(self) -> dict[str, Any]:
+        return {
+            "query": self._random.choice(
+                (words(self._random, 4), f'"{words(self._random, 2)}"', "", "x" * 2000)
+            ),
+            "kinds": self._maybe(["task"], ["prompt", "library_prompt"], ["resource"], [], ["tag"]),
+            "limit": self._maybe(1, 50, 100, 101),
+            "offset": self._offset(),
+        }
+
     def call_read(self) -> dict[str, Any]:
         return {"ref": self._ref(), "offset": self._offset(), "max_tokens": self._tokens()}
 

@@ -15,8 +15,8 @@ from tests.contracts.contract_replay import ServerUnderTest
 from tests.contracts.large_store import RandomCalls, fill
 from tests.repetitions import SEED, repetitions
 
-ITEMS = repetitions(2_000, 100_000)
-CALLS = repetitions(400, 10_000)
+ITEMS = repetitions(1_000, 100_000)
+CALLS = repetitions(250, 10_000)
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +58,15 @@ def test_following_the_numbers_returns_every_change_once(agent: AgentCalls) -> N
 
 
 def test_following_the_offsets_returns_every_character_once(agent: AgentCalls) -> None:
-    for number in range(3, 400, 5):
+    for number in range(3, 300, 5):
         ref = f"task:{number}"
         assert agent.read_text(ref, max_tokens=1000) == agent.read_text(ref, max_tokens=100_000)
+
+
+def test_following_the_offsets_returns_every_hit_once(agent: AgentCalls) -> None:
+    for query in ("naïve", "日本語 bank"):
+        hits = follow(agent, "search", "hits", "offset", query=query, limit=100)
+        assert len(hits) == len(set(hits)) == agent.data("search", query=query)["total"] > 100
 
 
 def test_random_calls_never_exceed_their_limits(agent: AgentCalls) -> None:

@@ -109,7 +109,7 @@ def _calls() -> Iterator[RecordedCall]:
     yield call("Success", "use_prompt", {"ref": "greet", "arguments": {"user": "Ann"}})
     yield call("No such prompt", "use_prompt", {"ref": "great"})
     yield call("Success", "search", {"query": "user"})
-    yield call("Nothing found", "search", {"query": "nowhere", "kinds": ["prompt"]})
+    yield call("Nothing found", "search", {"query": "qqqqqqqq", "kinds": ["prompt"]})
     yield call("Invalid arguments", "search", {"query": "", "kinds": ["tag"], "limit": 1000})
     yield call("Success", "delete_resource", {"name": "schema"})
     yield call("No such resource", "delete_resource", {"name": "schema"})

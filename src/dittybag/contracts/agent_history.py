@@ -74,7 +74,7 @@ class History(Struct, kw_only=True, forbid_unknown_fields=True):
     kind: Literal["prompt", "resource", "task"] | UnsetType = UNSET
     actor: str | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=100)] = 20
-    before: Annotated[int, Meta(ge=1, description="change number")] | UnsetType = UNSET
+    before: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
 
 
 _CHANGE: Final = object_schema(

@@ -46,7 +46,7 @@ _ROOM_AROUND_MESSAGE: Final = 100
 
 class UsePrompt(Struct, kw_only=True, forbid_unknown_fields=True):
     ref: Ref
-    arguments: Annotated[dict[str, Any], Meta(description="Values by name")] | UnsetType = UNSET
+    arguments: dict[str, Any] | UnsetType = UNSET
     offset: Annotated[int, Meta(ge=0)] = 0
     max_tokens: TokenLimit = MAX_TOKENS
 
@@ -141,7 +141,7 @@ def _sent_twice(value: object) -> int:
 
 
 class SavePrompt(Struct, kw_only=True, forbid_unknown_fields=True):
-    name: Annotated[str, Meta(description="letters, digits, - _ .")]
+    name: str
     content: str
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET

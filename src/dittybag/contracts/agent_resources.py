@@ -28,7 +28,7 @@ _MAX_NAMES: Final = 50
 
 class SaveResource(Struct, kw_only=True, forbid_unknown_fields=True):
     uri: Annotated[str, Meta(description="e.g. file:///notes.md")]
-    content: Annotated[str, Meta(description="text")] | UnsetType = UNSET
+    content: str | UnsetType = UNSET
     base64: Annotated[str, Meta(description="or binary content")] | UnsetType = UNSET
     name: str | UnsetType = UNSET
     mime_type: str | UnsetType = UNSET

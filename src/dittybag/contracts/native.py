@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from dittybag.contracts import mcpkg, prompt_store, task_manager
 from dittybag.contracts.agent_prompts import use_prompt
 from dittybag.contracts.agent_read import read
+from dittybag.contracts.agent_search import search
 from dittybag.contracts.argument_items import ARGUMENT_SCHEMA
 from dittybag.contracts.error_formats import ErrorFormat, json_error, problem_of, prose_error
 from dittybag.contracts.prompt_store import Content, Limit, Tag, Title, json_result
@@ -20,7 +21,6 @@ from dittybag.contracts.tool_specs import (
     ToolSpec,
     array_schema,
     object_schema,
-    query_problems,
     tool,
 )
 from dittybag.domain import prompts
@@ -35,7 +35,6 @@ from dittybag.protocol.types import JsonObject, ToolResult
 from dittybag.services.entity_writes import given_fields
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.prompt_service import PromptAddress, PromptChange
-from dittybag.services.search_service import SEARCH_KINDS
 from dittybag.services.workspace import WorkspaceSession
 
 DeclaredArguments = Annotated[
@@ -81,18 +80,6 @@ class TaskListOfProject(task_manager.TaskList, kw_only=True):
         Annotated[str, Meta(description=f"Filter by project; '{NO_PROJECT}' for tasks without one")]
         | UnsetType
     ) = UNSET
-
-
-class SearchEverything(Struct, kw_only=True):
-    query: Annotated[str, Meta(min_length=1, description="Text to find (case-insensitive)")]
-    kinds: (
-        Annotated[
-            list[Literal["prompt", "resource", "task"]],
-            Meta(min_length=1, description="Kinds to search (default: all)"),
-        ]
-        | UnsetType
-    ) = UNSET
-    limit: Annotated[Limit, Meta(description="Maximum number of hits per kind")] = 10
 
 
 class ListChanges(Struct, kw_only=True):
@@ -161,12 +148,6 @@ _DECLARED_ARGUMENTS_SCHEMA: Final[JsonObject] = {
 }
 
 
-#: The fields that `search` looks at.
-SEARCHED_TEXTS: Final = (
-    "the titles and contents of prompts, the names, titles and texts of resources, "
-    "and the titles and notes of tasks"
-)
-
 _CHANGES: Final = array_schema(
     object_schema(
         change="integer",
@@ -178,30 +159,6 @@ _CHANGES: Final = array_schema(
         title="string",
     )
 )
-
-
-@tool(
-    title="Search everything",
-    description=f"Search {SEARCHED_TEXTS}",
-    arguments=SearchEverything,
-    toolset="search",
-    error_format=json_error,
-    output=object_schema(
-        hits=array_schema(
-            object_schema(kind="string", id={"type": ["string", "integer"]}, title="string", snippet="string")
-        ),
-        totals={"type": "object"},
-    ),
-    check=query_problems,
-)
-async def search(session: WorkspaceSession, arguments: SearchEverything) -> ToolResult:
-    kinds = SEARCH_KINDS if arguments.kinds is UNSET else arguments.kinds
-    hits, totals = await session.workspace.search.all_kinds(
-        session.caller, arguments.query, kinds, arguments.limit
-    )
-    fields = ("kind", "id", "title", "snippet")
-    found = [{field: getattr(hit, field) for field in fields} for hit in hits]
-    return json_result({"hits": found, "totals": totals})
 
 
 @tool(

@@ -79,13 +79,7 @@ _INSTRUCTIONS: Final = (
     _WHEN,
     (("read",), "`read` returns the content of anything by its name, URI or id, long ones in pieces."),
     (("use_prompt",), "`use_prompt` fills in the arguments of a prompt, also of a library."),
-    (
-        ("search",),
-        (
-            "Before you create something, use `search` to check whether it exists. "
-            f"It looks at {native.SEARCHED_TEXTS}, but not at library prompts."
-        ),
-    ),
+    (("search",), "`search` finds all of them by words in any order; use it before you create something."),
     (
         ("list_changes", "undo_change"),
         "Every change is logged: `list_changes` lists changes, `undo_change` undoes one.",

@@ -31,6 +31,7 @@ from dittybag.domain.resources import URI_LENGTH, Resource
 from dittybag.domain.tasks import Task
 from dittybag.domain.text import near_matches
 from dittybag.services.prompt_service import PromptAddress
+from dittybag.services.search_service import RankedQuery
 
 T = TypeVar("T")
 
@@ -47,6 +48,8 @@ _MAX_LENGTH: Final = URI_LENGTH + 100
 #: Names of each kind that are compared with a reference that names nothing.
 _COMPARED: Final = 1000
 _MAX_NEAR: Final = 3
+#: Characters of a reference that names nothing which are searched for.
+_SEARCHED: Final = 60
 #: Changes that are read to find out what had a name.
 _READ_CHANGES: Final = 50
 
@@ -163,11 +166,15 @@ async def _attempt(found: Awaitable[Item], missing: type[NotFound]) -> list[Item
 
 
 async def _near(call: ToolCall, ref: str) -> list[str]:
-    """Return references that are spelled like one that names nothing."""
+    """Return references that are spelled like one that names nothing, or whose items have its words."""
     names = await call.workspace.prompts.names(call.caller, _COMPARED)
     uris = await call.workspace.resources.uris(call.caller, "", _COMPARED)
     library = [prompt.name for prompt in await call.scope.libraries.page("", _COMPARED)]
-    return near_matches(ref, [*names, *uris, *library], _MAX_NEAR)
+    near = near_matches(ref, [*names, *uris, *library], _MAX_NEAR)
+    if near:
+        return near
+    found = await call.workspace.search.ranked(call.caller, RankedQuery(ref[:_SEARCHED], limit=_MAX_NEAR))
+    return [hit.ref for hit in found.hits if len(hit.ref) <= _SHORT_URI]
 
 
 # Entities that may be deleted
