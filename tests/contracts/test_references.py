@@ -69,7 +69,7 @@ def test_prompts_and_resources_are_named_by_their_uuids(agent: AgentCalls, serve
 
 
 def test_an_ambiguous_reference_lists_what_it_fits(agent: AgentCalls) -> None:
-    for tool in ("read", "delete", "use_prompt", "task_update", "history", "undo"):
+    for tool in ("read", "delete", "task_update", "history", "undo"):
         assert agent.error(tool, ref="notes") == (
             "AMBIGUOUS",
             "'notes' matches several items: prompt:notes, resource:notes",
@@ -79,6 +79,19 @@ def test_an_ambiguous_reference_lists_what_it_fits(agent: AgentCalls) -> None:
     agent.data("save_prompt", name=number, content="a number")
     assert agent.error("read", ref=number)[1].endswith(f"prompt:{number}, task:{number}")
     assert agent.read_text(f"prompt:{number}") == "a number"
+
+
+def test_a_tool_for_one_kind_finds_only_that_kind(agent: AgentCalls) -> None:
+    assert agent.use_prompt("notes") == "prompt"
+    (row,) = agent.data("task_list")["tasks"]
+    number = row["ref"].removeprefix("task:")
+    agent.data("save_prompt", name=number, content="a number")
+    assert agent.data("task_update", ref=number, done=True)["done"]
+    assert agent.error("use_prompt", ref="nine") == (
+        "INVALID_INPUT",
+        "ref 'nine' is not a prompt; use read to get it",
+    )
+    assert agent.error("task_update", ref="nine", done=True)[1] == "ref 'nine' is not a task"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,15 @@ from dittybag.contracts.result_size import list_result
 from dittybag.contracts.tool_specs import REPLACES, ToolCall, array_schema, object_schema, tool
 from dittybag.domain.changes import Change
 from dittybag.domain.entities import label_of
-from dittybag.domain.errors import Conflict, Invalid, NotAllowed, Problem, ReferenceNotFound, clip
+from dittybag.domain.errors import (
+    ChangeNotFound,
+    Conflict,
+    Invalid,
+    NotAllowed,
+    Problem,
+    ReferenceNotFound,
+    clip,
+)
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import ChangeQuery
@@ -162,7 +170,10 @@ class Undo(Struct, kw_only=True, forbid_unknown_fields=True):
 )
 async def undo(call: ToolCall, arguments: Undo) -> ToolResult:
     selection = UndoSelection(seq=await _change_to_undo(call, arguments.ref), project=call.caller.project)
-    plan = await call.workspace.history.plan_undo(call.caller, selection, limit=_MAX_PLANNED)
+    try:
+        plan = await call.workspace.history.plan_undo(call.caller, selection, limit=_MAX_PLANNED)
+    except ChangeNotFound:
+        raise ReferenceNotFound(arguments.ref) from None
     if plan.later and not arguments.force:
         raise Conflict(_later_changes(plan))
     result = await call.workspace.history.undo(call.caller, selection, seen=plan.seen)

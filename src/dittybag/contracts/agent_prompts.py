@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -90,7 +91,7 @@ async def use_prompt(call: ToolCall, arguments: UsePrompt) -> ToolResult:
 
 
 async def _find_prompt(call: ToolCall, ref: str) -> Prompt | LibraryPrompt:
-    found = await find_item(call, ref)
+    found = await find_item(call, ref, (Prompt, LibraryPrompt))
     if not isinstance(found, Prompt | LibraryPrompt):
         raise Invalid([Problem("ref", f"ref '{clip(ref)}' is not a prompt; use read to get it")])
     return found
@@ -182,7 +183,7 @@ _CHECKED_FIELDS: Final = ("name", "content", "title", "description", "tags")
     effect=REPLACES,
 )
 async def save_prompt(call: ToolCall, arguments: SavePrompt) -> ToolResult:
-    return await retry_if_changed(lambda: _save(call, arguments), arguments.if_version)
+    return await retry_if_changed(partial(_save, call, arguments), arguments.if_version)
 
 
 async def _save(call: ToolCall, arguments: SavePrompt) -> ToolResult:
@@ -197,7 +198,10 @@ async def _save(call: ToolCall, arguments: SavePrompt) -> ToolResult:
         saved, _ = await call.workspace.prompts.create(call.caller, **fields)
     else:
         saved, _ = await call.workspace.prompts.update(
-            call.caller, PromptAddress(id=before.id), PromptChange(**fields), version=before.version
+            call.caller,
+            PromptAddress(id=before.id),
+            PromptChange(**fields),
+            version=before.version,
         )
     return json_result(_saved(saved, before, arguments))
 

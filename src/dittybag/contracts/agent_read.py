@@ -154,10 +154,13 @@ async def _read_change(call: ToolCall, seq: int, arguments: Read) -> ToolResult:
     # Imported here because few calls compare.
     from dittybag.services.change_diffs import changed_texts, diff_lines
 
-    comparison = await call.workspace.history.compare(call.caller, seq)
+    try:
+        comparison = await call.workspace.history.compare(call.caller, seq)
+    except ChangeNotFound:
+        raise ReferenceNotFound(arguments.ref) from None
     change = comparison.first
     if change.project not in (None, call.caller.project):
-        raise ChangeNotFound(seq)
+        raise ReferenceNotFound(arguments.ref)
     described = {
         "ref": f"change:{seq}",
         "kind": "change",

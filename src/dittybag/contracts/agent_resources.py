@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -59,7 +60,7 @@ def _save_problems(**given: object) -> list[Problem]:
 )
 async def save_resource(call: ToolCall, arguments: SaveResource) -> ToolResult:
     content = _content(arguments)
-    return await retry_if_changed(lambda: _save(call, arguments, content), arguments.if_version)
+    return await retry_if_changed(partial(_save, call, arguments, content), arguments.if_version)
 
 
 def _content(arguments: SaveResource) -> bytes | None:

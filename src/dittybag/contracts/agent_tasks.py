@@ -198,7 +198,7 @@ async def task_list(call: ToolCall, arguments: ListTasks) -> ToolResult:
     effect=REPLACES,
 )
 async def task_update(call: ToolCall, arguments: UpdateTask) -> ToolResult:
-    task = await find_item(call, arguments.ref)
+    task = await find_item(call, arguments.ref, (Task,))
     if not isinstance(task, Task):
         raise Invalid([Problem("ref", f"ref '{clip(arguments.ref)}' is not a task")])
     fields = _with_due_date(given_fields(arguments, "ref"))

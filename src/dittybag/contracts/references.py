@@ -16,7 +16,6 @@ from dittybag.contracts.tool_specs import ToolCall
 from dittybag.domain.entities import Kind, key_of, kind_of
 from dittybag.domain.errors import (
     AmbiguousReference,
-    ChangeNotFound,
     NotFound,
     PromptNotFound,
     ReferenceNotFound,
@@ -86,12 +85,18 @@ def kind_of_item(item: Item) -> str:
     return "library_prompt" if isinstance(item, LibraryPrompt) else kind_of(item)
 
 
-async def find_item(call: ToolCall, ref: str) -> Item | ChangeNumber:
-    """Return what a reference names. Raises `AmbiguousReference` and `ReferenceNotFound`."""
+async def find_item(call: ToolCall, ref: str, wanted: tuple[type[Item], ...] = ()) -> Item | ChangeNumber:
+    """Return what a reference names. Raises `AmbiguousReference` and `ReferenceNotFound`.
+
+    `wanted`: the kinds that the caller can use; others are returned only if nothing of these kinds fits.
+    """
     ref = checked_ref(ref)
     if (numbered := _NUMBER.fullmatch(ref)) and numbered[1] == "change":
         return ChangeNumber(int(numbered[2]))
-    found = await _find_by_prefix(call, ref) or await _find_all(call, ref)
+    found = await _find_by_prefix(call, ref)
+    if not found and wanted:
+        found = await _find_all(call, ref, wanted)
+    found = found or await _find_all(call, ref, tuple(_LOOKUPS)) or await _find_by_title(call, ref)
     if not found:
         raise ReferenceNotFound(ref, await _near(call, ref))
     if len(found) > 1:
@@ -116,17 +121,13 @@ async def _find_by_prefix(call: ToolCall, ref: str) -> list[Item]:
     return [] if look_up is None or not rest else await look_up(call, rest)
 
 
-async def _find_all(call: ToolCall, ref: str) -> list[Item]:
-    """Return everything that a reference may name; by their titles only if nothing else fits."""
-    found = [
-        *await _prompts(call, ref),
-        *await _resources(call, ref),
-        *(await _library_prompts(call, ref) if ":" in ref else ()),
-        *(await _tasks(call, ref) if ref.isascii() and ref.isdigit() else ()),
-    ]
-    return found or await _attempt(
-        call.workspace.prompts.get(call.caller, PromptAddress(any=ref)), PromptNotFound
-    )
+async def _find_all(call: ToolCall, ref: str, kinds: tuple[type[Item], ...]) -> list[Item]:
+    """Return everything of these kinds that a reference may name."""
+    return [item for kind in kinds for item in await _LOOKUPS[kind](call, ref)]
+
+
+async def _find_by_title(call: ToolCall, ref: str) -> list[Item]:
+    return await _attempt(call.workspace.prompts.get(call.caller, PromptAddress(any=ref)), PromptNotFound)
 
 
 async def _prompts(call: ToolCall, ref: str) -> list[Item]:
@@ -140,17 +141,26 @@ async def _resources(call: ToolCall, ref: str) -> list[Item]:
 
 
 async def _library_prompts(call: ToolCall, name: str) -> list[Item]:
+    if ":" not in name:
+        return []
     found = await call.scope.libraries.find(name)
     return [] if found is None else [found]
 
 
 async def _tasks(call: ToolCall, number: str) -> list[Item]:
-    if not _NUMBER.fullmatch(number):
+    if not (number.isascii() and number.isdigit() and _NUMBER.fullmatch(number)):
         return []
     return await _attempt(call.workspace.tasks.get(call.caller, int(number)), TaskNotFound)
 
 
-_BY_PREFIX: Final[dict[str, Callable[[ToolCall, str], Awaitable[list[Item]]]]] = {
+_LookUp = Callable[[ToolCall, str], Awaitable[list[Item]]]
+_LOOKUPS: Final[dict[type[Item], _LookUp]] = {
+    Prompt: _prompts,
+    Resource: _resources,
+    LibraryPrompt: _library_prompts,
+    Task: _tasks,
+}
+_BY_PREFIX: Final[dict[str, _LookUp]] = {
     "task": _tasks,
     "prompt": _prompts,
     "resource": _resources,
@@ -167,6 +177,8 @@ async def _attempt(found: Awaitable[Item], missing: type[NotFound]) -> list[Item
 
 async def _near(call: ToolCall, ref: str) -> list[str]:
     """Return references that are spelled like one that names nothing, or whose items have its words."""
+    if _NUMBER.fullmatch(ref) or _UUID.fullmatch(ref):
+        return []
     names = await call.workspace.prompts.names(call.caller, _COMPARED)
     uris = await call.workspace.resources.uris(call.caller, "", _COMPARED)
     library = [prompt.name for prompt in await call.scope.libraries.page("", _COMPARED)]
@@ -202,10 +214,8 @@ async def find_logged_entity(call: ToolCall, ref: str) -> LoggedEntity:
         if not found:
             raise
         return found[0]
-    if isinstance(item, ChangeNumber):
-        raise ChangeNotFound(item.seq)
-    if isinstance(item, LibraryPrompt):
-        raise ReferenceNotFound(ref, [])
+    if isinstance(item, ChangeNumber | LibraryPrompt):
+        raise ReferenceNotFound(ref)
     return LoggedEntity(kind_of(item), key_of(item))
 
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 IfVersion = Annotated[int, Meta(ge=0)]
 
 #: An entity that others change at the same time is read again this often.
-_ATTEMPTS: Final = 3
+_ATTEMPTS: Final = 10
 
 SAVED: Final[JsonObject] = {
     "type": "object",
