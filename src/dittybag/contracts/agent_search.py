@@ -20,7 +20,7 @@ _MAX_OFFSET: Final = 1_000
 
 class Search(Struct, kw_only=True, forbid_unknown_fields=True):
     query: Annotated[str, Meta(min_length=1)]
-    kinds: list[RankedKind] | UnsetType = UNSET
+    kinds: Annotated[list[RankedKind], Meta(min_length=1)] | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=100)] = 10
     offset: Annotated[int, Meta(ge=0)] = 0
 
