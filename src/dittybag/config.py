@@ -17,6 +17,8 @@ from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
 
 DEFAULT_WORKSPACE: Final = "default"
 DEFAULT_PROFILE: Final = "all"
+#: The profile of the servers that `dittybag connect` configures.
+CONNECTED_PROFILE: Final = "agent"
 DEFAULT_HTTP: Final = ("127.0.0.1", 8765)
 
 _FILE_ENDING: Final = ".db"

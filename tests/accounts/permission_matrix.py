@@ -210,6 +210,80 @@ _BY_ID: dict[str, MatrixRow] = {
     "list_tags": MatrixRow(touches="project", shows=_team),
 }
 
+
+def _ref(make: Callable[[World, TokenHolder], object]) -> Make:
+    return lambda world, who: {"ref": str(make(world, who))}
+
+
+def _foreign_refs(**more: Any) -> tuple[ForeignPair, ...]:
+    """References to a task of another user, and to a prompt and a change of a hidden project."""
+
+    def hidden_change(world: World) -> str:
+        world.new_prompt(HIDDEN_PROJECT)
+        return f"change:{world.last_change()}"
+
+    return (
+        ForeignPair(
+            lambda world, who: {"ref": f"task:{world.new_task(STRANGER)}", **more},
+            {"ref": f"task:{NO_NUMBER}", **more},
+        ),
+        ForeignPair(
+            lambda world, who: {"ref": world.new_prompt(HIDDEN_PROJECT)[1], **more}, {"ref": NO_ID, **more}
+        ),
+        ForeignPair(
+            lambda world, who: {"ref": hidden_change(world), **more}, {"ref": f"change:{NO_NUMBER}", **more}
+        ),
+    )
+
+
+_SEARCH = MatrixRow(touches="project", ask=_constant(query="word", limit=100), shows=_mine)
+_READ = MatrixRow(
+    touches="project",
+    ask=_ref(lambda world, who: world.prompt),
+    shows=_team,
+    pairs=_foreign_refs(),
+)
+_USE_PROMPT = MatrixRow(
+    touches="project",
+    ask=_ref(lambda world, who: world.prompt),
+    shows=_team,
+    pairs=_foreign_refs()[:2],
+)
+_AGENT: dict[str, MatrixRow] = {
+    "search": _SEARCH,
+    "read": _READ,
+    "use_prompt": _USE_PROMPT,
+    "save_prompt": _CREATE_PROMPT,
+    "save_resource": MatrixRow(
+        touches="project",
+        writes=True,
+        ask=lambda world, who: {"uri": f"file:///new{world.number()}", "content": "Words"},
+    ),
+    "delete": MatrixRow(
+        touches="own",
+        writes=True,
+        ask=_ref(lambda world, who: f"task:{world.new_task(who.user)}"),
+        pairs=_foreign_refs(),
+    ),
+    "task_add": MatrixRow(touches="own", writes=True, ask=_constant(tasks=[{"title": "Mine"}])),
+    "task_list": MatrixRow(touches="own", ask=_constant(limit=200, order="newest"), shows=_mine),
+    "task_update": MatrixRow(
+        touches="own",
+        writes=True,
+        ask=lambda world, who: {"ref": f"task:{world.new_task(who.user)}", "priority": 5},
+        shows=_mine,
+        pairs=_foreign_refs(priority=5)[:2],
+    ),
+    "history": MatrixRow(touches="project", ask=_constant(limit=100), shows=_team, pairs=_foreign_refs()[:2]),
+    "undo": MatrixRow(
+        touches="project",
+        writes=True,
+        ask=_ref(lambda world, who: world.new_prompt()[1]),
+        shows=_team,
+        pairs=_foreign_refs(),
+    ),
+}
+
 #: By profile and name.
 TOOLS: dict[tuple[str, str], MatrixRow] = {
     **{("tasks", name): row for name, row in TASKS.items()},
@@ -228,7 +302,10 @@ TOOLS: dict[tuple[str, str], MatrixRow] = {
         ask=lambda world, who: {"name": world.new_prompt()[0]},
         pairs=(*_foreign_prompt_id(), *_foreign_prompt_name()),
     ),
-    ("all", "search"): MatrixRow(touches="project", ask=_constant(query="word", limit=100), shows=_mine),
+    **{("agent", name): row for name, row in _AGENT.items()},
+    ("all", "search"): _SEARCH,
+    ("all", "read"): _READ,
+    ("all", "use_prompt"): _USE_PROMPT,
     ("all", "list_changes"): MatrixRow(
         touches="project",
         ask=_constant(limit=100),

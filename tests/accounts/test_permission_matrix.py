@@ -259,7 +259,7 @@ def test_a_method_respects_the_permissions_of_every_token(world: World, operatio
             check(world, world.host("all"), METHODS[operation], who, endpoint, method=method)
 
 
-@pytest.mark.parametrize("profile", ["all", "mcpkg", "prompt-store", "tasks"])
+@pytest.mark.parametrize("profile", ["all", "agent", "mcpkg", "prompt-store", "tasks"])
 def test_the_tool_list_shows_only_usable_tools(world: World, profile: str) -> None:
     for who in world.holders:
         outcome = parse_outcome(post_message(world.host(profile), who.token, "/", "tools/list", {}), "/")

@@ -163,6 +163,9 @@ CASES: dict[str, ServiceCall] = {
     "history.undo": writes(lambda it, who, populated: it.undo(who, UndoSelection(seq=populated.change))),
     "history.restore": writes(lambda it, who, populated: it.restore(who, populated.change)),
     "tasks.create": own(lambda it, who, populated: it.create(who, title="New"), changes=True),
+    "tasks.create_all": own(
+        lambda it, who, populated: it.create_all(who, [{"title": "New"}, {"title": "Newer"}]), changes=True
+    ),
     "tasks.get": own(lambda it, who, populated: it.get(who, populated.task)),
     "tasks.page": own(lambda it, who, populated: it.page(who, TaskQuery(user="bob", limit=10))),
     "tasks.update": own(lambda it, who, populated: it.update(who, populated.task, priority=5), changes=True),

@@ -201,7 +201,10 @@ def test_the_entry_uses_the_path_of_the_installed_program(user: ConnectUser) -> 
     link.symlink_to(script)
     user.connect("codex", "--workspace", "work", program=[str(link)], variables={"DITTYBAG_HOME": ""})
     written = tomllib.loads((user.home / ".codex" / "config.toml").read_text())
-    entry = {"command": str(link), "args": ["serve", "--workspace", "work", "--project", "auto"]}
+    entry = {
+        "command": str(link),
+        "args": ["serve", "--workspace", "work", "--project", "auto", "--profile", "agent"],
+    }
     assert written == {"mcp_servers": {"dittybag": entry}}
 
 

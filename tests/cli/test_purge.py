@@ -252,7 +252,7 @@ def test_a_running_server_follows_a_purge_and_says_what_was_purged(commands: Com
         # A call that is sent again does not run again, although its result was purged.
         repeated = agent.call("add_prompt", "key-1", title="Agent's", content=f"Words {SECRET}")
         assert repeated["error"]["code"] == "ALREADY_DONE"
-        assert agent.call("search", query=SECRET)["totals"]["prompt"] == 0
+        assert agent.call("search", query=SECRET, kinds=["prompt"])["total"] == 0
 
 
 # SQLite only: files, doctor, exports

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -46,7 +47,7 @@ def test_the_profile_is_an_option_or_a_variable(tmp_path: Path, profile: str, na
 
 def test_read_only_and_toolsets_limit_the_tools(tmp_path: Path) -> None:
     _, tasks = run_server(tmp_path, "--toolsets", "tasks", "--read-only")
-    assert tasks == ["task_list", "task_get", "task_search", "task_stats"]
+    assert tasks == ["task_list", "task_get", "task_search", "task_stats", "read"]
     assert run_server(tmp_path, DITTYBAG_TOOLSETS="tasks", DITTYBAG_READ_ONLY="yes")[1] == tasks
 
 
@@ -58,8 +59,18 @@ def test_the_instructions_mention_only_available_tools(tmp_path: Path) -> None:
 
     assert "`undo_change`" in instructions()
     assert "`search`" in instructions("--read-only")
-    assert "`undo_change`" not in instructions("--read-only")
-    assert "`" not in instructions("--toolsets", "tasks")
+    for options in (
+        (),
+        ("--read-only",),
+        ("--toolsets", "tasks"),
+        ("--toolsets", "resources", "--read-only"),
+    ):
+        for profile in ("all", "agent"):
+            text = instructions("--profile", profile, *options)
+            assert text.startswith("Use Dittybag when ")
+            assert len(text.encode()) <= 1536
+            _, tools = run_server(tmp_path, "--profile", profile, *options)
+            assert set(re.findall(r"`(\w+)`", text)) <= set(tools)
 
 
 def test_the_actor_in_the_log_can_be_set(tmp_path: Path) -> None:
@@ -92,7 +103,7 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
         (
             ("--profile", "nope"),
             2,
-            "there is no profile 'nope'; use one of: all, mcpkg, twig, tasks, prompt-store",
+            "there is no profile 'nope'; use one of: all, agent, mcpkg, twig, tasks, prompt-store",
         ),
         (("--toolsets", "tasks,nope"), 2, "there is no toolset 'nope'"),
         (

@@ -341,9 +341,10 @@ KIND: Final = [
         ([], "[]"),
     )
 ]
+_KIND_NAMES: Final = '"library_prompt", "prompt", "resource", "task"'
 KINDS: Final = [
-    Bad("unknown", ["prompt", "x"], 'kinds[1] must be one of "prompt", "resource", "task", not "x"'),
-    Bad("type of an item", [7], 'kinds[0] must be one of "prompt", "resource", "task", not 7'),
+    Bad("unknown", ["prompt", "x"], f'kinds[1] must be one of {_KIND_NAMES}, not "x"'),
+    Bad("type of an item", [7], f"kinds[0] must be one of {_KIND_NAMES}, not 7"),
     Bad("empty", [], "kinds must have at least 1 item, not 0"),
     *not_an_array("kinds"),
 ]
@@ -462,8 +463,17 @@ def _tools() -> Iterator[ToolCase]:
 
     limit = {"limit": bounded_integer("limit", 1, 100)}
     before = {"before": integer("before")}
-    search = {"query": [Bad("empty", "", "query must not be empty"), *QUERY], "kinds": KINDS} | limit
+    search = {"query": [Bad("empty", "", "query must not be empty"), *QUERY], "kinds": KINDS}
+    search |= limit | {"offset": bounded_integer("offset", 0)}
     yield ToolCase("search", (ALL,), store, {"query": "x"}, ("query",), search)
+    ref = {"ref": [Bad("empty", "", "ref must not be empty"), *address("ref")]}
+    piece = {
+        "offset": bounded_integer("offset", 0),
+        "max_tokens": bounded_integer("max_tokens", 1000, 100000),
+    }
+    values = {"arguments": wrong_type("arguments", "an object", ("x", "a string"), ([], "an array"))}
+    yield ToolCase("read", (ALL,), store, {"ref": "taken"}, ("ref",), ref | piece)
+    yield ToolCase("use_prompt", (ALL,), store, {"ref": "taken"}, ("ref",), ref | values | piece)
     yield ToolCase("list_changes", (ALL,), store, {}, (), {"kind": KIND} | by_id | limit | before)
     yield ToolCase("undo_change", (ALL,), store, {"change": 1}, ("change",), {"change": integer("change")})
 

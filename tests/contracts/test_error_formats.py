@@ -28,6 +28,7 @@ SAMPLES: list[tuple[DittybagError, str, ExitStatus]] = [
     (errors.LibraryNotFound("x"), "NOT_FOUND", ExitStatus.NOT_FOUND),
     (errors.SourceNotFound("x", "is not there"), "NOT_FOUND", ExitStatus.NOT_FOUND),
     (errors.ResourceNotFound("x", "p"), "NOT_FOUND", ExitStatus.NOT_FOUND),
+    (errors.ReferenceNotFound("x", ["y"]), "NOT_FOUND", ExitStatus.NOT_FOUND),
     (errors.TaskNotFound(7), "NOT_FOUND", ExitStatus.NOT_FOUND),
     (errors.ChangeNotFound(7), "NOT_FOUND", ExitStatus.NOT_FOUND),
     (errors.ChangePurged(7, "ann", 0), "PURGED", ExitStatus.NOT_FOUND),

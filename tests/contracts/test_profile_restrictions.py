@@ -22,16 +22,16 @@ from tests.contracts.contract_replay import (
 #: The tools of the profile `all` by toolset: those that read, and those that write.
 TOOLSETS: dict[str, tuple[set[str], set[str]]] = {
     "prompts": (
-        {"list_prompts", "get_prompt", "search_prompts", "filter_by_tags", "list_tags"},
+        {"list_prompts", "get_prompt", "search_prompts", "filter_by_tags", "list_tags", "read", "use_prompt"},
         {"create_prompt", "add_prompt", "update_prompt", "delete_prompt"},
     ),
-    "resources": (set(), {"create_resource", "update_resource", "delete_resource"}),
+    "resources": ({"read"}, {"create_resource", "update_resource", "delete_resource"}),
     "tasks": (
-        {"task_list", "task_get", "task_search", "task_stats"},
+        {"task_list", "task_get", "task_search", "task_stats", "read"},
         {"task_create", "task_update", "task_complete", "task_delete"},
     ),
-    "search": ({"search"}, set()),
-    "history": ({"list_changes"}, {"undo_change"}),
+    "search": ({"search", "read"}, set()),
+    "history": ({"list_changes", "read"}, {"undo_change"}),
 }
 READING_TOOLS = set[str]().union(*(readers for readers, _ in TOOLSETS.values()))
 WRITING_TOOLS = set[str]().union(*(writers for _, writers in TOOLSETS.values()))
@@ -128,7 +128,7 @@ def test_toolsets_can_be_combined_and_read_only(serve: StartServer) -> None:
     tasks, writers = TOOLSETS["tasks"]
     assert serve("all", *options).tools().keys() == tasks | writers | {"search"}
     assert serve("all", *options, "--read-only").tools().keys() == tasks | {"search"}
-    assert serve(env={"DITTYBAG_TOOLSETS": "search"}).tools().keys() == {"search"}
+    assert serve(env={"DITTYBAG_TOOLSETS": "search"}).tools().keys() == {"search", "read"}
 
 
 def test_an_unknown_toolset_is_refused_with_a_hint(tmp_path: Path) -> None:

@@ -236,27 +236,20 @@ def test_tasks_are_the_same_in_every_profile_that_has_them(serve: StartServer) -
     assert default.data("task_create", title="Another")["id"] > made["id"], "ids are never reused"
 
 
-def test_the_instructions_say_what_search_looks_at(serve: StartServer) -> None:
+def test_the_search_looks_at_names_titles_tags_descriptions_uris_and_contents(serve: StartServer) -> None:
     server = serve()
-    prompt = {"name": "in-name", "content": "in-content {{ x }}", "description": "in-description"}
-    server.text("create_prompt", **prompt, arguments=[{"name": "x", "description": "in-argument"}])
-    server.text("update_prompt", name="in-name", title="in-title", tags=["in-tag"])
-    resource = {"name": "in-name", "title": "in-title", "content": "in-content", "uri": "file:///in-uri"}
-    server.text("create_resource", **resource, description="in-description")
-    server.text("task_create", title="in-title", notes="in-notes", project="in-project")
-    parts = ("name", "title", "content", "description", "argument", "tag", "uri", "notes", "project")
+    prompt = {"name": "walrus", "content": "zebra {{ x }}", "description": "lizard"}
+    server.text("create_prompt", **prompt, arguments=[{"name": "x", "description": "an argument"}])
+    server.text("update_prompt", name="walrus", title="Ostrich", tags=["gecko"])
+    resource = {"name": "walrus", "title": "Ostrich", "content": "zebra", "uri": "file:///penguin"}
+    server.text("create_resource", **resource, description="lizard")
+    server.text("task_create", title="Ostrich", notes="zebra")
     found: dict[str, list[str]] = {}
-    for part in parts:
-        for hit in server.data("search", query=f"in-{part}")["hits"]:
-            found.setdefault(hit["kind"], []).append(part)
+    for word in ("walrus", "ostriches", "zebra", "lizards", "gecko", "penguin"):
+        for hit in server.data("search", query=word)["hits"]:
+            found.setdefault(hit["kind"], []).append(word)
     assert found == {
-        "prompt": ["title", "content"],
-        "resource": ["name", "title", "content"],
-        "task": ["title", "notes"],
+        "prompt": ["walrus", "ostriches", "zebra", "lizards", "gecko"],
+        "resource": ["walrus", "ostriches", "zebra", "lizards", "penguin"],
+        "task": ["ostriches", "zebra"],
     }
-    looks_at = (
-        "the titles and contents of prompts, the names, titles and texts of resources, "
-        "and the titles and notes of tasks"
-    )
-    assert looks_at in server.first_response["result"]["instructions"]
-    assert looks_at in server.tools()["search"]["description"]

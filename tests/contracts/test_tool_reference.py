@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dittybag.contracts import error_formats
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import TOOLSETS
 from dittybag.protocol.argument_schemas import schema_of
-from tests.contracts import tool_results
-from tests.contracts.tool_reference import PAGE, SNAPSHOTS, page, snapshot
+from tests.contracts import agent_reference, tool_results
+from tests.contracts.tool_reference import PAGE, SNAPSHOTS, definition_tokens, page, snapshot
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -40,6 +42,69 @@ def test_the_page_of_results_lists_every_code() -> None:
     assert tool_results.CODES.keys() == by_error | {"INVALID_INPUT", "INVALID_TITLE", "INVALID_TAG", "ERROR"}
 
 
+def test_the_page_of_the_profile_agent_is_up_to_date() -> None:
+    assert agent_reference.page() == agent_reference.PAGE.read_text(), (
+        "after changing a tool, run: python -m tests.contracts.tool_reference"
+    )
+
+
+def test_the_page_of_the_profile_agent_shows_answers_errors_and_codes() -> None:
+    text = agent_reference.PAGE.read_text()
+    for tool in PROFILES["agent"].tools:
+        section = text.partition(f"\n## `{tool.name}`\n")[2].partition("\n## ")[0]
+        assert "Success" in section, tool.name
+        assert "(`isError`)" in section, tool.name
+        for name in schema_of(tool.arguments)["properties"]:
+            assert f"| `{name}` |" in section
+            assert not re.search(rf"\| `{name}` \|[^|]+\| *(?:required)? *\|\n", section), (tool.name, name)
+    codes = set(re.findall(r'"error":{"code":"(\w+)"', text))
+    assert codes <= agent_reference.AGENT_CODES.keys()
+    assert len(codes) >= 5
+
+
+def test_the_conversation_of_the_guide_is_real() -> None:
+    text = agent_reference.GUIDE.read_text()
+    assert agent_reference.replayed_guide(text) == text, (
+        "after changing an answer, run: python -m tests.contracts.tool_reference"
+    )
+
+
+#: Tokens of names, descriptions and input schemas, estimated at four characters each.
+DEFINITION_TOKENS = {
+    "all": 2_424,
+    "agent": 1_377,
+    "mcpkg": 478,
+    "twig": 0,
+    "tasks": 737,
+    "prompt-store": 581,
+}
+
+
+def test_the_definitions_of_tools_cost_few_tokens() -> None:
+    assert {name: definition_tokens(profile) for name, profile in PROFILES.items()} == DEFINITION_TOKENS
+    assert DEFINITION_TOKENS["agent"] <= 1_500
+    assert len(PROFILES["agent"].tools) <= 12
+    for name, tokens in DEFINITION_TOKENS.items():
+        assert f"| `{name}` | {len(PROFILES[name].tools)} | {tokens:,} |" in PAGE.read_text()
+
+
+def test_every_tool_of_the_profile_agent_says_first_when_to_use_it() -> None:
+    for tool in PROFILES["agent"].tools:
+        assert re.match(r"Use (?:when|to|before) ", tool.description), tool.name
+
+
+def test_clients_that_defer_tools_are_asked_to_load_three() -> None:
+    metas = {tool.name: tool.meta or {} for tool in PROFILES["agent"].tools}
+    assert {name for name, meta in metas.items() if meta.get("anthropic/alwaysLoad")} == ALWAYS_LOADED
+    assert {name for name, meta in metas.items() if "anthropic/maxResultSizeChars" in meta} == {
+        "read",
+        "use_prompt",
+    }
+
+
+ALWAYS_LOADED = {"search", "read", "task_add"}
+
+
 def test_every_toolset_has_a_tool_and_every_tool_a_toolset() -> None:
     tools = PROFILES["all"].tools
     assert {tool.toolset for tool in tools} == set(TOOLSETS)
@@ -48,7 +113,9 @@ def test_every_toolset_has_a_tool_and_every_tool_a_toolset() -> None:
 def test_the_default_profile_has_every_tool_of_every_profile() -> None:
     everything = {tool.name for tool in PROFILES["all"].tools}
     for profile in PROFILES.values():
-        assert {tool.name for tool in profile.tools} <= everything
+        # The profile `agent` has other tools for the same things.
+        if profile.name != "agent":
+            assert {tool.name for tool in profile.tools} <= everything
 
 
 def test_no_schema_has_keywords_that_clients_reject() -> None:

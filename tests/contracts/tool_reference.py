@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -13,7 +15,7 @@ import msgspec
 from dittybag.contracts.profiles import PROFILES, Profile
 from dittybag.contracts.tool_specs import TOOLSETS, ToolSpec
 from dittybag.protocol.argument_schemas import schema_of
-from tests.contracts import tool_results
+from tests.contracts import agent_reference, tool_results
 from tests.stdio_server_process import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "tools.md"
@@ -32,6 +34,13 @@ Results are text. If the protocol revision supports `structuredContent`, results
 [Tool results](tool-results.md) shows the results and errors of each tool.
 """
 
+COSTS = """\
+What the tool definitions cost a client that loads all of them, in tokens, estimated at four characters of
+names, descriptions and input schemas each:
+
+| profile | tools | tokens |
+|---|---|---|"""
+
 
 def tool_list(profile: Profile) -> list[dict[str, Any]]:
     """Return the tools of a profile with everything that clients see."""
@@ -46,6 +55,8 @@ def tool_list(profile: Profile) -> list[dict[str, Any]]:
             "destructive": tool.effect.destructive,
             "idempotent": tool.effect.idempotent,
             "toolset": tool.toolset,
+            **({} if tool.meta is None else {"_meta": tool.meta}),
+            **({} if not tool.more_toolsets else {"moreToolsets": tool.more_toolsets}),
         }
         for tool in profile.tools
     ]
@@ -58,14 +69,32 @@ def snapshot(profile: Profile) -> str:
 
 def page() -> str:
     toolsets = ", ".join(f"`{name}`" for name in TOOLSETS)
-    parts = [HEAD.format(toolsets=toolsets)]
+    parts = [HEAD.format(toolsets=toolsets), *_costs()]
     for profile in PROFILES.values():
         parts.append(f"\n## Profile `{profile.name}`\n")
         tools = f"{len(profile.tools)} tools, {_size(profile)} bytes of names, descriptions and input schemas"
         size = tools if profile.tools else "no tools, prompts only"
         parts.append(f"Server name `{profile.server_name}`, version {profile.server_version}; {size}.\n")
-        parts += [_tool_section(tool) for tool in profile.tools]
+        parts += [tool_section(tool) for tool in profile.tools]
     return "\n".join(parts)
+
+
+def definition_tokens(profile: Profile) -> int:
+    """Return the estimated number of tokens of names, descriptions and input schemas: characters / 4."""
+    characters = sum(
+        len(tool["name"]) + len(tool["description"]) + len(msgspec.json.encode(tool["inputSchema"]).decode())
+        for tool in tool_list(profile)
+    )
+    return -(-characters // 4)
+
+
+def _costs() -> list[str]:
+    """Return a table of what the tool definitions of each profile cost."""
+    rows = [
+        f"| `{profile.name}` | {len(profile.tools)} | {definition_tokens(profile):,} |"
+        for profile in PROFILES.values()
+    ]
+    return [COSTS, *rows]
 
 
 def _size(profile: Profile) -> int:
@@ -73,8 +102,10 @@ def _size(profile: Profile) -> int:
     return len(msgspec.json.encode([{key: tool[key] for key in keys} for tool in tool_list(profile)]))
 
 
-def _tool_section(tool: ToolSpec[Any]) -> str:
-    marks = [f"toolset `{tool.toolset}`"]
+def tool_section(tool: ToolSpec[Any], meanings: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the section about a tool. `meanings`: descriptions of arguments that have none."""
+    toolsets = ", ".join(f"`{name}`" for name in tool.toolsets)
+    marks = [f"{'toolsets' if tool.more_toolsets else 'toolset'} {toolsets}"]
     if tool.effect.writes:
         marks.append("overwrites or deletes" if tool.effect.destructive else "writes")
     lines = [f"### `{tool.name}`\n", f"{tool.description}. ({', '.join(marks)})\n"]
@@ -83,7 +114,7 @@ def _tool_section(tool: ToolSpec[Any]) -> str:
     if schema["properties"]:
         lines += ["| argument | type | |", "|---|---|---|"]
     for name, field in schema["properties"].items():
-        description = field.get("description", "")
+        description = field.get("description") or meanings.get(name, "")
         need = "required" if name in required else ""
         lines.append(
             f"| `{name}` | {_type(field)} | {'. '.join(part for part in (need, description) if part)} |"
@@ -113,6 +144,8 @@ def _type(field: dict[str, Any]) -> str:
 def main() -> None:
     PAGE.write_text(page())
     tool_results.PAGE.write_text(tool_results.page())
+    agent_reference.PAGE.write_text(agent_reference.page())
+    agent_reference.GUIDE.write_text(agent_reference.replayed_guide(agent_reference.GUIDE.read_text()))
     SNAPSHOTS.mkdir(exist_ok=True)
     for profile in PROFILES.values():
         (SNAPSHOTS / f"{profile.name}.json").write_text(snapshot(profile))

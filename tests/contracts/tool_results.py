@@ -38,7 +38,10 @@ does not fit into a message of 8 MiB, it is cut, and a second text says how to g
 |---|---|---|
 | `create_prompt`, `create_resource`, `update_resource`, `delete_resource`; `update_prompt` and `delete_prompt` with `name` | prose | prose after `Error: ` |
 | `task_...` | JSON | plain text, after `Validation error: ` for invalid arguments |
+| `read` | the content, then a description in JSON | JSON with a code and a message |
 | all others; `update_prompt` and `delete_prompt` with `id` | JSON | JSON with a code and a message |
+
+The profile `agent` has [its own page](agent-tools.md).
 
 An error for invalid arguments names all problems, in the order of the arguments, separated by `; `.
 
@@ -101,8 +104,12 @@ def _calls() -> Iterator[RecordedCall]:
     yield call("Nothing to update", "update_resource", {"name": "schema"})
     yield call("No such resource", "update_resource", {"name": "none", "content": "x"})
     yield from _task_calls()
+    yield call("Success", "read", {"ref": "greet"})
+    yield call("No such item", "read", {"ref": "great"})
+    yield call("Success", "use_prompt", {"ref": "greet", "arguments": {"user": "Ann"}})
+    yield call("No such prompt", "use_prompt", {"ref": "great"})
     yield call("Success", "search", {"query": "user"})
-    yield call("Nothing found", "search", {"query": "nowhere", "kinds": ["prompt"]})
+    yield call("Nothing found", "search", {"query": "qqqqqqqq", "kinds": ["prompt"]})
     yield call("Invalid arguments", "search", {"query": "", "kinds": ["tag"], "limit": 1000})
     yield call("Success", "delete_resource", {"name": "schema"})
     yield call("No such resource", "delete_resource", {"name": "schema"})
@@ -226,20 +233,28 @@ def page() -> str:
     codes = "".join(f"| `{code}` | {meaning} |\n" for code, meaning in CODES.items())
     parts = [HEAD + codes + PROTOCOL]
     parts += [
-        _example(shows, f"{method} {_json(params)}", _json(error)) for shows, method, params, error in errors
+        example(shows, f"{method} {_json(params)}", _json(error)) for shows, method, params, error in errors
     ]
     parts.append("## Results of each tool\n\n")
     for tool in sorted({recording.call.tool for recording in recordings}):
         parts.append(f"### `{tool}`\n\n")
         parts += [_recorded(recording) for recording in recordings if recording.call.tool == tool]
-    return _with_example_ids("".join(parts)).rstrip("\n") + "\n"
+    return with_example_ids("".join(parts)).rstrip("\n") + "\n"
 
 
 def _recorded(recording: Recording) -> str:
     call, result = recording
-    (content,) = result["content"]
-    answer = content["text"] + _structured(result, content["text"])
-    return _example(call.shows + (" (`isError`)" if result["isError"] else ""), _json(call.arguments), answer)
+    texts = [content_text(content) for content in result["content"]]
+    answer = "\n".join(texts) + _structured(result, texts[0])
+    return example(call.shows + (" (`isError`)" if result["isError"] else ""), _json(call.arguments), answer)
+
+
+def content_text(content: Json) -> str:
+    """Return a content block as a line: its text, or what it is."""
+    if content["type"] == "text":
+        text: str = content["text"]
+        return text
+    return _json(content)
 
 
 def _structured(result: Json, text: str) -> str:
@@ -250,7 +265,8 @@ def _structured(result: Json, text: str) -> str:
     return f"\nstructuredContent: {_json(structured)}"
 
 
-def _example(shows: str, request: str, answer: str) -> str:
+def example(shows: str, request: str, answer: str) -> str:
+    """Return a request and its answer as a block of a page."""
     return f"{shows}:\n\n```text\n> {request}\n{answer}\n```\n\n"
 
 
@@ -258,13 +274,13 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _with_example_ids(text: str) -> str:
+def with_example_ids(text: str) -> str:
     """Replace ids and times, which differ from run to run."""
     numbers: dict[str, str] = {UNKNOWN_ID: UNKNOWN_ID}
 
-    def example(match: re.Match[str]) -> str:
+    def example_id(match: re.Match[str]) -> str:
         return numbers.setdefault(match[0], f"550e8400-e29b-41d4-a716-{len(numbers):012}")
 
     # The message about an invalid due date contains a time.
-    recorded = re.compile(rf"(?<=\"){TIME.pattern}(?=\")")
-    return recorded.sub("2026-02-19T10:30:00Z", UUID.sub(example, text))
+    recorded = re.compile(rf"(?<=\"){TIME.pattern}(?=\\?\")")
+    return recorded.sub("2026-02-19T10:30:00Z", UUID.sub(example_id, text))

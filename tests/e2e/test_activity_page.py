@@ -131,7 +131,7 @@ def test_an_undo_shows_its_effect_and_can_itself_be_undone(
 
     def content() -> Any:
         found = server.call("search", query="precious", kinds=["prompt"])
-        return found["hits"][0]["snippet"]
+        return found["hits"][0]["passage"]
 
     page = windows.open(server, f"{FEED}?text=precious")
     _entries(page).nth(1).get_by_role("link", name="Undo").click()

@@ -18,7 +18,7 @@ from dittybag.clients.edit_records import EditRecords
 from dittybag.clients.http_snippets import http_snippet
 from dittybag.clients.known_clients import CLIENTS, LocalMachine, McpClient
 from dittybag.clients.reversible_edits import apply_edits
-from dittybag.config import Settings
+from dittybag.config import CONNECTED_PROFILE, Settings
 from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
 from dittybag.domain.text import one_line
 from dittybag.web.web_context import ClientEntry, ConnectionFailed
@@ -157,7 +157,7 @@ class LocalConnections:
         settings = self._settings
         options = [] if settings.is_default_database else ["--db", absolute_database(settings)]
         options += ["--project", AUTOMATIC if project == DEFAULT_PROJECT else project]
-        return launch(settings, options)
+        return launch(settings, [*options, "--profile", CONNECTED_PROFILE])
 
 
 def _machine() -> LocalMachine | None:

@@ -50,6 +50,8 @@ async def open_server(settings: Settings, observe: Observer | None = None) -> tu
 
         automatic = AutomaticProject(workspace, client_folders(settings), project.id)
     libraries = LibraryService(Directories(settings.home, settings.foreign_libraries), renderer)
+    if PROFILES[settings.profile].prompts != "stored":
+        workspace.search.libraries = libraries
     server_scope = ServerScope(
         workspace,
         TemplateService(renderer, libraries),

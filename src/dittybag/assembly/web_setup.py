@@ -74,6 +74,7 @@ class WebMiddleware:
         if not PROFILES[self._settings.profile].uses_libraries:
             # The server does not load libraries for this profile; the web UI shows them.
             self._server_scope.libraries.start()
+            self._server_scope.workspace.search.libraries = self._server_scope.libraries
         context = WebContext(
             workspace=self._server_scope.workspace,
             templates=self._server_scope.templates,

@@ -151,6 +151,7 @@ def run_in_library_session(
 
     async def load_and_work(session: WorkspaceSession) -> T:
         async with open_libraries(settings.home, settings.known_libraries) as (libraries, renderer):
+            session.workspace.search.libraries = libraries
             return await work(LibrarySession(session, TemplateService(renderer, libraries), libraries))
 
     return run_in_session(settings, actor, load_and_work)

@@ -21,7 +21,7 @@ from dittybag.clients.client_errors import (
     ClientFileUnreachable,
 )
 from dittybag.clients.known_clients import CLIENTS, SCOPES, ConfigScope, LocalMachine, McpClient
-from dittybag.config import home, settings_from_process
+from dittybag.config import CONNECTED_PROFILE, home, settings_from_process
 from dittybag.domain.projects import AUTOMATIC
 from dittybag.domain.text import one_line
 
@@ -61,7 +61,11 @@ _MAX_LENGTH: Final = 2000
     metavar="NAME",
     help="Name of the entry in the client's configuration.",
 )
-@click.option("--profile", metavar="NAME", help="Profile to serve; see `dittybag serve --help`.")
+@click.option(
+    "--profile",
+    metavar="NAME",
+    help=f"Profile to serve (default: {CONNECTED_PROFILE}); see `dittybag serve --help`.",
+)
 @click.option("--remove", is_flag=True, help="Remove the entry and restore the file as it was before.")
 @click.option("--dry-run", is_flag=True, help="Show the changes to the file, and change nothing.")
 @in_project
@@ -151,7 +155,7 @@ def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
         "--workspace": options.workspace,
         "--db": None if options.db is None else absolute_database(settings),
         "--project": options.project or AUTOMATIC,
-        "--profile": profile,
+        "--profile": CONNECTED_PROFILE if profile is None else profile,
     }
     return launch(
         settings, [part for name, value in given.items() if value is not None for part in (name, value)]

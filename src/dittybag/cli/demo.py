@@ -123,7 +123,7 @@ def _tour(client: DemoClient) -> Iterator[TourStep]:
         arguments={"diff": "- retries = 1\n+ retries = 3", "ticket": "AUTH-7"},
     )
     yield client.call(
-        "Search: one query over prompts, resources and tasks", "search", query="password", limit=1
+        "Search: one query over prompts, libraries, resources and tasks", "search", query="password", limit=1
     )
     yield client.call(
         "Tasks: with priority and required energy",

@@ -20,8 +20,9 @@ Usage: dittybag serve [OPTIONS]
   serves any number of clients at http://HOST:PORT/mcp instead.
 
 Options:
-  --profile NAME      Set of tools: all, mcpkg, twig, tasks or prompt-store
-                      (default: all). The others each replace the server of
+  --profile NAME      Set of tools: all (default), agent, mcpkg, twig, tasks or
+                      prompt-store. `agent` has one tool for each thing that
+                      agents do; the last four each replace the server of
                       that name.
   --project NAME      Project (default: `default`). With `auto`, the project of
                       the folder that the client works in; not with --http.

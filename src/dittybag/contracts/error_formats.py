@@ -12,6 +12,7 @@ from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 from dittybag.domain.errors import (
     AlreadyDone,
+    AmbiguousReference,
     ArgumentMissing,
     ChangePurged,
     Conflict,
@@ -21,6 +22,7 @@ from dittybag.domain.errors import (
     NameTaken,
     NotAllowed,
     NotFound,
+    Outdated,
     Problem,
     ProjectGone,
     ProjectNotFound,
@@ -29,7 +31,9 @@ from dittybag.domain.errors import (
     StorageError,
     TitleTaken,
     UriTaken,
+    clip,
 )
+from dittybag.domain.text import near_matches
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.types import ToolResult
 from dittybag.protocol.wire_errors import InternalError, InvalidParams, Violation
@@ -43,8 +47,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def problem_of(violation: Violation) -> Problem:
-    """Describe a schema violation in a sentence that names the argument as the caller typed it."""
+def problem_of(violation: Violation, known: Sequence[str] = ()) -> Problem:
+    """Describe a schema violation in a sentence that names the argument as the caller typed it.
+
+    `known`: the arguments that exist.
+    """
+    if violation.rule == "additionalProperties":
+        return Problem("", unknown_argument(violation.path, known))
     return Problem(
         top_level_argument(violation.path),
         f"{violation.path or 'arguments'} {violation.problem}",
@@ -58,6 +67,13 @@ _SHAPE_RULES: Final = frozenset({"required", "type", "minItems", "maxItems"})
 def top_level_argument(path: str) -> str:
     """Return the argument that `path` belongs to: `tags` for `tags[2]`."""
     return path.partition("[")[0].partition(".")[0]
+
+
+def unknown_argument(path: str, known: Sequence[str]) -> str:
+    """Say that an argument does not exist, and which one may be meant."""
+    near = near_matches(path.rpartition(".")[2], known, 1)
+    hint = f"did you mean {near[0]}?" if near else f"known arguments: {', '.join(known) or 'none'}"
+    return f"{path} is not an argument; {hint}"
 
 
 def prose_error(error: DittybagError) -> ToolResult:
@@ -75,6 +91,34 @@ def json_error(error: DittybagError) -> ToolResult:
     """Format an error of the prompt-store tools: JSON with a code."""
     code, message = _code_and_message(error)
     return ToolResult.from_text(encode({"error": {"code": code, "message": message}}).decode(), is_error=True)
+
+
+#: The code of errors of our own tools about a reference that names several things.
+AMBIGUOUS: Final = "AMBIGUOUS"
+#: Maximum length of an error message of our own tools.
+_MAX_MESSAGE: Final = 4000
+
+
+def bounded_json_error(error: DittybagError) -> ToolResult:
+    """Format an error of our own tools: as `json_error`, but never long, and with the current version."""
+    code, message = _code_and_message(error)
+    if isinstance(error, AmbiguousReference):
+        code = AMBIGUOUS
+    if isinstance(error, PromptNotFound):
+        message = str(error)
+    if isinstance(error, Outdated) and error.version is not None:
+        message = _version_message(error.kind, error.name, error.version)
+    encoded = encode({"error": {"code": code, "message": clip(message, _MAX_MESSAGE)}})
+    return ToolResult.from_text(encoded.decode(), is_error=True)
+
+
+def _version_message(kind: str, name: str, version: int) -> str:
+    if version == 0:
+        return f"{kind.capitalize()} '{name}' does not exist; use if_version 0 to create it"
+    return (
+        f"{kind.capitalize()} '{name}' has version {version}, not the one that you gave: someone changed it. "
+        f"Read it again, then save with if_version {version}"
+    )
 
 
 def _code_and_message(error: DittybagError) -> tuple[str, str]:

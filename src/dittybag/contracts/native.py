@@ -9,6 +9,10 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dittybag.contracts import mcpkg, prompt_store, task_manager
+from dittybag.contracts.agent_prompts import use_prompt
+from dittybag.contracts.agent_read import read
+from dittybag.contracts.agent_search import search
+from dittybag.contracts.argument_items import ARGUMENT_SCHEMA
 from dittybag.contracts.error_formats import ErrorFormat, json_error, problem_of, prose_error
 from dittybag.contracts.prompt_store import Content, Limit, Tag, Title, json_result
 from dittybag.contracts.tool_specs import (
@@ -17,7 +21,6 @@ from dittybag.contracts.tool_specs import (
     ToolSpec,
     array_schema,
     object_schema,
-    query_problems,
     tool,
 )
 from dittybag.domain import prompts
@@ -32,25 +35,13 @@ from dittybag.protocol.types import JsonObject, ToolResult
 from dittybag.services.entity_writes import given_fields
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.prompt_service import PromptAddress, PromptChange
-from dittybag.services.search_service import SEARCH_KINDS
 from dittybag.services.workspace import WorkspaceSession
 
-#: Written by hand because several clients do not resolve references inside a schema.
-_ARGUMENT_SCHEMA: Final[JsonObject] = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string"},
-        "description": {"type": "string"},
-        "required": {"type": "boolean"},
-        "choices": {"type": "array", "items": {"type": "string"}},
-    },
-    "required": ["name"],
-}
 DeclaredArguments = Annotated[
     list[Any],
     Meta(
         description="Template arguments: {{ name }} in the content is replaced with the argument's value",
-        extra_json_schema={"items": _ARGUMENT_SCHEMA},
+        extra_json_schema={"items": ARGUMENT_SCHEMA},
     ),
 ]
 
@@ -89,18 +80,6 @@ class TaskListOfProject(task_manager.TaskList, kw_only=True):
         Annotated[str, Meta(description=f"Filter by project; '{NO_PROJECT}' for tasks without one")]
         | UnsetType
     ) = UNSET
-
-
-class SearchEverything(Struct, kw_only=True):
-    query: Annotated[str, Meta(min_length=1, description="Text to find (case-insensitive)")]
-    kinds: (
-        Annotated[
-            list[Literal["prompt", "resource", "task"]],
-            Meta(min_length=1, description="Kinds to search (default: all)"),
-        ]
-        | UnsetType
-    ) = UNSET
-    limit: Annotated[Limit, Meta(description="Maximum number of hits per kind")] = 10
 
 
 class ListChanges(Struct, kw_only=True):
@@ -165,15 +144,9 @@ def _with_parsed_arguments(fields: dict[str, Any]) -> dict[str, Any]:
 
 _DECLARED_ARGUMENTS_SCHEMA: Final[JsonObject] = {
     "type": "object",
-    "properties": {"arguments": {"type": "array", "items": _ARGUMENT_SCHEMA}},
+    "properties": {"arguments": {"type": "array", "items": ARGUMENT_SCHEMA}},
 }
 
-
-#: The fields that `search` looks at.
-SEARCHED_TEXTS: Final = (
-    "the titles and contents of prompts, the names, titles and texts of resources, "
-    "and the titles and notes of tasks"
-)
 
 _CHANGES: Final = array_schema(
     object_schema(
@@ -186,30 +159,6 @@ _CHANGES: Final = array_schema(
         title="string",
     )
 )
-
-
-@tool(
-    title="Search everything",
-    description=f"Search {SEARCHED_TEXTS}",
-    arguments=SearchEverything,
-    toolset="search",
-    error_format=json_error,
-    output=object_schema(
-        hits=array_schema(
-            object_schema(kind="string", id={"type": ["string", "integer"]}, title="string", snippet="string")
-        ),
-        totals={"type": "object"},
-    ),
-    check=query_problems,
-)
-async def search(session: WorkspaceSession, arguments: SearchEverything) -> ToolResult:
-    kinds = SEARCH_KINDS if arguments.kinds is UNSET else arguments.kinds
-    hits, totals = await session.workspace.search.all_kinds(
-        session.caller, arguments.query, kinds, arguments.limit
-    )
-    fields = ("kind", "id", "title", "snippet")
-    found = [{field: getattr(hit, field) for field in fields} for hit in hits]
-    return json_result({"hits": found, "totals": totals})
 
 
 @tool(
@@ -303,6 +252,8 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
         _extended(tool, arguments=TaskListOfProject) if tool is task_manager.task_list else tool
         for tool in task_manager.TOOLS
     ),
+    read,
+    use_prompt,
     search,
     list_changes,
     undo_change,

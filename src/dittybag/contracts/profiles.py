@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag import __version__
-from dittybag.contracts import mcpkg, native, prompt_store, task_manager
+from dittybag.contracts import agent, mcpkg, native, prompt_store, task_manager
 from dittybag.contracts.connection_projects import SwitchedProjects
 from dittybag.contracts.error_formats import unusable_prompt, unusable_prompt_of_contracts
 from dittybag.contracts.library_prompts import (
@@ -46,16 +46,46 @@ RESPONSE_BYTES: Final = 6 * resources.CONTENT_BYTES + 1024 * 1024
 
 _DESCRIPTION: Final = "Prompts, prompt libraries, resources, skills and tasks that people and agents share"
 
-#: Server instructions: sentences, each shown only if the tools that it mentions are visible.
-_INSTRUCTIONS: Final = (
-    ((), "Dittybag stores prompts, resources and tasks that people and agents share."),
+#: Server instructions: sentences, each shown only if the tools that it mentions are visible. Clients that
+#: load tools on demand decide by the first words whether to look at this server at all.
+_WHEN: Final = (
+    (),
     (
-        ("search",),
+        "Use Dittybag when the user mentions a saved prompt, note, document, decision or task, wants to keep "
+        "something for later or for other agents, or asks what was done before: it stores prompts, prompt "
+        "libraries, resources and tasks that people and agents share."
+    ),
+)
+_AGENT_INSTRUCTIONS: Final = (
+    _WHEN,
+    (("search",), "Start with `search`: it finds all kinds by words in any order."),
+    (("read",), "`read` returns the content of any ref, long ones in pieces."),
+    (("use_prompt",), "`use_prompt` fills in the arguments of a prompt; follow the text that it returns."),
+    (
+        ("save_prompt", "save_resource"),
         (
-            "Before you create something, use `search` to check whether it exists. "
-            f"It looks at {native.SEARCHED_TEXTS}, but not at library prompts."
+            "Keep reusable instructions with `save_prompt`, and documents, notes or files with "
+            "`save_resource`; both create or update in one call."
         ),
     ),
+    (
+        ("task_add", "task_list", "task_update"),
+        "Plan with `task_add` and `task_list`, and complete tasks with `task_update`.",
+    ),
+    (
+        (),
+        "Every tool takes the same refs: a name, library:prompt, URI, task:12, UUID or change:15.",
+    ),
+    (
+        ("history", "undo"),
+        "Every change is logged: `history` shows who changed what, and `undo` takes a change back.",
+    ),
+)
+_INSTRUCTIONS: Final = (
+    _WHEN,
+    (("read",), "`read` returns the content of anything by its name, URI or id, long ones in pieces."),
+    (("use_prompt",), "`use_prompt` fills in the arguments of a prompt, also of a library."),
+    (("search",), "`search` finds all of them by words in any order; use it before you create something."),
     (
         ("list_changes", "undo_change"),
         "Every change is logged: `list_changes` lists changes, `undo_change` undoes one.",
@@ -118,6 +148,12 @@ def _not_found(uri: str, project: str) -> str:
 
 _LIST_CHANGED_FALSE: Final = ListFeature(list_changed=False)
 _LIST_CHANGED_TRUE: Final = ListFeature(list_changed=True)
+_OWN_CAPABILITIES: Final = Capabilities(
+    tools=_LIST_CHANGED_TRUE,
+    prompts=_LIST_CHANGED_TRUE,
+    resources=ResourceFeature(subscribe=True, list_changed=True),
+    completions={},
+)
 
 PROFILES: Final = {
     profile.name: profile
@@ -129,12 +165,7 @@ PROFILES: Final = {
             default_version=NEWEST_HANDSHAKE,
             tools=native.TOOLS,
             prompts="both",
-            capabilities=Capabilities(
-                tools=_LIST_CHANGED_TRUE,
-                prompts=_LIST_CHANGED_TRUE,
-                resources=ResourceFeature(subscribe=True, list_changed=True),
-                completions={},
-            ),
+            capabilities=_OWN_CAPABILITIES,
             own_templates=True,
             chat_prompts=True,
             unusable_prompt=unusable_prompt_of_contracts,
@@ -144,6 +175,23 @@ PROFILES: Final = {
             description=_DESCRIPTION,
             icons=ICONS,
             instructions=_INSTRUCTIONS,
+        ),
+        Profile(
+            name="agent",
+            server_name="dittybag",
+            server_version=__version__,
+            default_version=NEWEST_HANDSHAKE,
+            tools=agent.TOOLS,
+            prompts="both",
+            capabilities=_OWN_CAPABILITIES,
+            own_templates=True,
+            chat_prompts=True,
+            last_modified=True,
+            skills=True,
+            title="Dittybag",
+            description=_DESCRIPTION,
+            icons=ICONS,
+            instructions=_AGENT_INSTRUCTIONS,
         ),
         Profile(
             name="mcpkg",
@@ -208,13 +256,16 @@ def visible_tools(
 ) -> list[ToolSpec[Any]]:
     """Return the tools of a profile that the given restrictions leave visible."""
     access = "read" if read_only else access
+    toolsets = frozenset(toolsets)
     return [
         tool
         for tool in profile.tools
         if (
-            not tool.effect.writes or access == "write" or (access == "own" and tool.toolset == _USER_TOOLSET)
+            not tool.effect.writes
+            or access == "write"
+            or (access == "own" and _USER_TOOLSET in tool.toolsets)
         )
-        and (not toolsets or tool.toolset in toolsets)
+        and (not toolsets or not toolsets.isdisjoint(tool.toolsets))
     ]
 
 

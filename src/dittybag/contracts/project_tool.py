@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dittybag.contracts.connection_projects import apply_role, notify_of_switch
-from dittybag.contracts.error_formats import json_error
+from dittybag.contracts.error_formats import bounded_json_error
 from dittybag.contracts.prompt_store import json_result
 from dittybag.contracts.tool_specs import SELECTS, ServerScope, ToolCall, array_schema, object_schema, tool
 from dittybag.domain.accounts import Principal
@@ -20,7 +20,7 @@ from dittybag.protocol.types import JsonObject, ToolResult
 _MAX_LISTED: Final = 50
 
 
-class UseProject(Struct, kw_only=True):
+class UseProject(Struct, kw_only=True, forbid_unknown_fields=True):
     action: Literal["list", "create", "switch"] = "list"
     name: Annotated[str, Meta(description="Project; to switch back, none")] | UnsetType = UNSET
 
@@ -33,7 +33,7 @@ class UseProject(Struct, kw_only=True):
     ),
     arguments=UseProject,
     toolset="search",
-    error_format=json_error,
+    error_format=bounded_json_error,
     output={
         **object_schema(
             current="string",

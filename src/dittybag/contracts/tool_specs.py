@@ -146,10 +146,19 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
     error_format: ErrorFormat
     #: Chooses the error format from the arguments of a call, if it depends on them.
     error_format_for: Callable[[Mapping[str, Any]], ErrorFormat] | None = None
-    output: JsonObject
+    #: The schema of `structuredContent`; `None` if results have none.
+    output: JsonObject | None = None
     #: Returns problems that the schema cannot express. It is called with the arguments of the right type.
     check: Callable[..., Iterable[Problem]] | None = None
     effect: Effect = READS
+    #: Other toolsets that the tool belongs to, because it handles several kinds of entities.
+    more_toolsets: tuple[Toolset, ...] = ()
+    #: Hints for particular clients.
+    meta: JsonObject | None = None
+
+    @property
+    def toolsets(self) -> tuple[Toolset, ...]:
+        return (self.toolset, *self.more_toolsets)
 
     def bind(self, scope: ServerScope) -> ToolDefinition[Arguments]:
         """Return the tool bound to a scope."""
@@ -175,6 +184,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             run=run,
             format_error=self._format_error,
             effect="writes" if changes else "reads",
+            meta=self.meta,
             annotations=ToolAnnotations(
                 read_only_hint=not changes,
                 destructive_hint=self.effect.destructive if changes else None,
@@ -221,7 +231,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
         problems = list(self.check(**well_typed)) if self.check is not None else []
         reported = {problem.field for problem in problems}
         problems += [
-            problem_of(item)
+            problem_of(item, known)
             for item in error.violations
             if top_level_argument(item.path) not in reported or item.path in mistyped
         ]

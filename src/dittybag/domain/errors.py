@@ -13,6 +13,7 @@ DittybagError
 │   ├── LibraryNotFound      name
 │   ├── SourceNotFound       source: where a library should come from
 │   ├── ResourceNotFound     reference, project
+│   ├── ReferenceNotFound    reference, near: nothing has this name
 │   ├── TaskNotFound         id
 │   ├── ChangeNotFound       seq
 │   ├── ChangePurged         seq, by, at: its content was removed for good
@@ -25,7 +26,7 @@ DittybagError
 │   ├── TitleTaken           title, project
 │   ├── UriTaken             uri, project
 │   ├── SeveralConflicts     conflicts
-│   ├── Outdated             kind, name: someone else changed it first
+│   ├── Outdated             kind, name, version: someone else changed it first
 │   ├── ChangedMeanwhile     a change to undo was followed by another
 │   ├── TooManyChanges       count, maximum: more than can be undone together
 │   ├── AmbiguousReference   reference, candidates
@@ -259,6 +260,19 @@ class ResourceNotFound(NotFound):
     project: str
 
 
+class ReferenceNotFound(NotFound):
+    """Nothing has the name, URI or id."""
+
+    code = "REFERENCE_NOT_FOUND"
+
+    def __init__(self, reference: str, near: Sequence[str] = ()) -> None:
+        """`near`: references that are similar and exist."""
+        self.reference = reference
+        self.near = tuple(near)
+        advice = f"Did you mean {' or '.join(self.near)}?" if near else "Search for it to find its ref."
+        super().__init__(f"There is nothing called '{clip(reference)}'. {advice}")
+
+
 class TaskNotFound(NotFound):
     """The task does not exist."""
 
@@ -374,6 +388,8 @@ class Outdated(Conflict):
     message = "{kind:capitalize} '{name}' was changed by someone else; read it again"
     kind: str
     name: str
+    #: The current version, if it is known.
+    version: int | None = None
 
 
 class ChangedMeanwhile(Conflict):

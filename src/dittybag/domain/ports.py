@@ -32,6 +32,7 @@ from dittybag.domain.role_marks import Message, RoleMark
 from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
 
 if TYPE_CHECKING:
+    from dittybag.domain.ranked_search import Frequencies, SearchTerm, StoredMatch, StoredSearch
     from dittybag.domain.skills import Skill, SkillFile
 
 T = TypeVar("T")
@@ -214,6 +215,22 @@ class ChangeRepository(Protocol):
         ...
 
 
+class RankedRepository(Protocol):
+    """Ranked search over prompts, resources and tasks."""
+
+    async def frequencies(self, terms: Sequence[SearchTerm]) -> Frequencies:
+        """Count all entities, their words, and those with each term, in all projects and of all users."""
+        ...
+
+    async def find(self, search: StoredSearch) -> list[StoredMatch]:
+        """Return the best matches, best first; the newest first of those with equal scores."""
+        ...
+
+    async def entities(self, kind: Kind, numbers: Sequence[int]) -> list[Any]:
+        """Return the entities with these numbers, in any order."""
+        ...
+
+
 class PurgedStates(Struct, frozen=True):
     """The states of a change that are purged; `None` for a state that stays."""
 
@@ -381,6 +398,9 @@ class Transaction(Protocol):
 
     @property
     def changes(self) -> ChangeRepository: ...
+
+    @property
+    def ranked(self) -> RankedRepository: ...
 
     @property
     def sessions(self) -> SessionRepository: ...

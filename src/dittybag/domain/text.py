@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import Final
 
 SNIPPET_LENGTH: Final = 200
 QUERY_LENGTH: Final = 1000
 #: Number of characters of a snippet before the match.
 _LEAD: Final = 60
+
+#: Words are compared up to this length, and are similar from this share of equal characters on.
+_COMPARED_LENGTH: Final = 100
+_SIMILARITY: Final = 0.6
 
 #: Combining diacritical marks.
 _ACCENTS: Final = re.compile("[\u0300-\u036f]+")
@@ -66,6 +71,17 @@ def query_problem(query: str) -> str | None:
 def one_line(text: str, max_length: int = 200) -> str:
     """Make any text a single line: replace control characters and truncate it."""
     return _CONTROL.sub(" ", text)[:max_length].strip()
+
+
+def near_matches(word: str, candidates: Iterable[str], limit: int) -> list[str]:
+    """Return the candidates that are spelled most like `word`, ignoring case, best first."""
+    # Imported here because it is slow to import and only errors need it.
+    from difflib import get_close_matches
+
+    by_fold = {fold(candidate): candidate for candidate in candidates}
+    # The comparison takes quadratic time, and no long word is a misspelt name.
+    close = get_close_matches(fold(word[:_COMPARED_LENGTH]), by_fold, limit, _SIMILARITY)
+    return [by_fold[item] for item in close]
 
 
 def snippet_start(text: str) -> str:

@@ -31,7 +31,8 @@ def given_fields(values: Struct, *without: str) -> dict[str, Any]:
 def require_version(entity: Prompt | Resource | Task, version: int | None) -> None:
     """Raise `Outdated` if `version` is given and not the current version."""
     if version is not None and version != entity.version:
-        raise Outdated(kind_of(entity), entity.title if isinstance(entity, Task) else entity.name)
+        name = entity.title if isinstance(entity, Task) else entity.name
+        raise Outdated(kind_of(entity), name, version=entity.version)
 
 
 def next_version(entity: E, now: int, **fields: Any) -> E:

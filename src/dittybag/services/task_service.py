@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -69,6 +69,13 @@ async def create_task(transaction: Transaction, caller: Caller, /, **fields: Any
     return await create(transaction, task)
 
 
+async def create_tasks(
+    transaction: Transaction, caller: Caller, drafts: Sequence[Mapping[str, Any]]
+) -> list[Task]:
+    """Create tasks in one batch: all of them or, if one is invalid, none. `drafts`: fields of each."""
+    return [await create_task(transaction, caller, **draft) for draft in drafts]
+
+
 async def find_task(transaction: Transaction, caller: Caller, id: int) -> Task:
     """Return a task of the caller. Raises `TaskNotFound`."""
     task = await transaction.tasks.get(caller.user, id)
@@ -89,13 +96,25 @@ async def page_tasks(transaction: Transaction, caller: Caller, query: TaskQuery)
 
 
 async def update_task(
-    transaction: Transaction, caller: Caller, /, id: int, *, version: int | None = None, **fields: Any
+    transaction: Transaction,
+    caller: Caller,
+    /,
+    id: int,
+    *,
+    version: int | None = None,
+    done: bool | None = None,
+    **fields: Any,
 ) -> Task:
-    """Change the given fields. Raises `Outdated` if `version` is given and not the current version."""
+    """Change the given fields, and complete or reopen the task if `done` is given.
+
+    Raises `Outdated` if `version` is given and not the current version.
+    """
     require_write_scope(caller)
     fields = _validate(fields)
     (task,) = await find_own_tasks(transaction, caller, [id])
     require_version(task, version)
+    if done is not None and done != task.completed:
+        fields["completed_at"] = transaction.now if done else None
     return await update(transaction, task, **fields)
 
 
@@ -285,6 +304,7 @@ class TaskService:
         self._store = ScopedStore(store)
 
     create = writing(create_task)
+    create_all = writing(create_tasks)
     get = reading(find_task)
     page = reading(page_tasks)
     update = writing(update_task)

@@ -22,6 +22,7 @@ from dittybag.domain.errors import (
     StorageUnreachable,
 )
 from dittybag.domain.ports import Transaction
+from dittybag.services.search_service import RankedQuery
 from dittybag.storage.postgres import retry
 from dittybag.storage.postgres.migrations.postgres_migrations import load_migrations
 from dittybag.storage.postgres.postgres_connections import parse_address
@@ -138,6 +139,10 @@ async def test_tables_of_another_program_are_refused_and_left_unchanged(
 DOWN_MIGRATIONS = {
     7: "DROP TABLE pending_purges;",
     8: "ALTER TABLE changes DROP COLUMN interface;",
+    9: "".join(
+        f"ALTER TABLE {table} DROP COLUMN words, DROP COLUMN word_count;"
+        for table in ("prompts", "resources", "tasks")
+    ),
     6: "",
     5: "ALTER TABLE sessions DROP COLUMN owner;",
     4: """
@@ -191,6 +196,23 @@ async def test_tasks_from_before_accents_were_ignored_are_found(
     _revert(server, schema, 6)
     session = await open_session(await open_store(url), user=USER)
     assert (await session.workspace.tasks.search(session.caller, "cafe reserver"))[0] == 1
+
+
+async def test_entities_from_before_the_ranked_search_are_found(
+    server: PostgresServer, schema: str, url: str, open_store: OpenStore
+) -> None:
+    store = await open_store(url)
+    session = await open_session(store)
+    await session.prompt("p", "Deployments", tags=["tagged"])
+    await session.resource("r", "deploying")
+    await session.resource("binary", b"deploying")
+    await session.task("Deploy", notes="soon")
+    await store.close()
+    _revert(server, schema, 9)
+    session = await open_session(await open_store(url))
+    page = await session.workspace.search.ranked(session.caller, RankedQuery("deployed"))
+    assert {hit.kind for hit in page.hits} == {"prompt", "resource", "task"}
+    assert (await session.workspace.search.ranked(session.caller, RankedQuery("tagged"))).total == 1
 
 
 async def test_row_level_security_applies_to_rows_from_before_its_migration(

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import apsw
 
+from dittybag.services.search_service import RankedQuery
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
+from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations, migrate
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.storage.sqlite.schema import FILE, migrated_schema
@@ -64,6 +66,8 @@ async def test_tasks_from_before_accents_were_ignored_are_found(tmp_path: Path) 
                    FROM tasks WHERE id = 1;
                DROP TABLE pending_purges;
                ALTER TABLE changes DROP COLUMN interface;
+               DROP TABLE word_frequencies;
+               DROP TABLE word_index;
                DELETE FROM migrations WHERE number >= 6"""
         )
         connection.pragma("user_version", 5)
@@ -73,3 +77,29 @@ async def test_tasks_from_before_accents_were_ignored_are_found(tmp_path: Path) 
     assert (await session.workspace.tasks.search(session.caller, "cafe", title=False))[0] == 1
     await store.check()
     await store.close()
+
+
+async def test_entities_from_before_the_ranked_search_are_found(tmp_path: Path) -> None:
+    path = str(tmp_path / "old.db")
+    store = SqliteStore(path)
+    session = await open_session(store)
+    await session.prompt("p", "Deployments", tags=["tagged"])
+    await session.resource("r", "deploying")
+    await session.resource("binary", b"deploying")
+    await session.task("Deploy", notes="soon")
+    await store.close()
+    with closing(apsw.Connection(path)) as connection:
+        connection.execute(
+            """DROP TABLE word_frequencies; DROP TABLE word_index; DELETE FROM migrations WHERE number = 9"""
+        )
+        connection.pragma("user_version", 8)
+    with integrity_check.open_snapshot(path) as connection:
+        assert integrity_check.check_integrity(connection, str) == []
+    store = SqliteStore(path)
+    session = await open_session(store)
+    page = await session.workspace.search.ranked(session.caller, RankedQuery("deployed"))
+    assert {hit.kind for hit in page.hits} == {"prompt", "resource", "task"}
+    assert (await session.workspace.search.ranked(session.caller, RankedQuery("tagged"))).total == 1
+    await store.close()
+    with integrity_check.open_snapshot(path) as connection:
+        assert integrity_check.check_integrity(connection, str) == []

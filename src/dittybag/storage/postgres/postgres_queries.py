@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, Final
 
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
+from dittybag.domain.projects import Project
+from dittybag.domain.ranked_search import searched_texts
 from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold, search_words
 from dittybag.storage.postgres.postgres_connections import PostgresConnection
 from dittybag.storage.postgres.postgres_driver import PostgresDriver
 from dittybag.storage.postgres.postgres_prompt_search import PromptSearch
+from dittybag.storage.postgres.postgres_ranked_search import PostgresRankedSearch
 from dittybag.storage.postgres.postgres_text_search import contains, pattern
 from dittybag.storage.postgres.row_security import RowSecurity
+from dittybag.storage.postgres.word_vectors import word_columns
 from dittybag.storage.sql.connected_tables import ConnectedTables
 from dittybag.storage.sql.quick_search import NEWEST, OWNERS
 from dittybag.storage.sql.sql_driver import Bindings, contains_pattern
@@ -36,11 +41,15 @@ class PostgresQueries:
         prompts = PromptSearch(driver, row_security)
         self.find_prompts, self.find_first_prompts = prompts.find, prompts.find_first
 
+    @cached_property
+    def ranked(self) -> PostgresRankedSearch:
+        return PostgresRankedSearch(self._driver, self, self._row_security)
+
     def has_uri(self, uri: str, bindings: Bindings) -> str:
         return f"uri_digest = {bindings.add(_digest(uri))} AND uri = {bindings.add(uri)}"
 
-    def title_condition(self, text: str, bindings: Bindings) -> str:
-        return contains("title", bindings.add(pattern(text)))
+    def column_condition(self, column: str, text: str, bindings: Bindings) -> str:
+        return contains(column, bindings.add(pattern(text)))
 
     def text_condition(self, kind: Kind, text: str, bindings: Bindings) -> str:
         wanted = bindings.add(pattern(text))
@@ -72,11 +81,14 @@ class PostgresQueries:
     def entity_conditions(self, kind: Kind, entity: str) -> list[str]:
         return [f"kind = '{kind}' AND entity = {entity}"]
 
-    def resource_columns(self, resource: Resource, text: str | None) -> dict[str, Any]:
-        return {
-            "uri_digest": _digest(resource.uri),
-            "folded_content": None if text is None else fold(text),
-        }
+    def search_columns(self, entity: Entity, text: str | None) -> dict[str, Any]:
+        if isinstance(entity, Project):
+            return {}
+        words = word_columns(searched_texts(entity, text))
+        if not isinstance(entity, Resource):
+            return words
+        folded = None if text is None else fold(text)
+        return {"uri_digest": _digest(entity.uri), "folded_content": folded, **words}
 
     async def delete_content_uses(self) -> None:
         used = """SELECT sha256, project FROM resources

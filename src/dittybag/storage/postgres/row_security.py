@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 
 from dittybag.storage.postgres.postgres_connections import PostgresConnection
@@ -66,6 +66,13 @@ class RowSecurity:
         yield
         await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(self._viewer))
 
+    def as_indexed_operator(self) -> AbstractAsyncContextManager[None]:
+        """Make the operator the viewer in this block, with statements that use indexes on texts.
+
+        These statements are planned for the operator, so no other query may have the same text.
+        """
+        return self.as_operator(_PERMANENT_OPERATOR)
+
     async def indexed_condition(self, table: str, condition: str, bindings: Bindings) -> tuple[str, Bindings]:
         """Return a condition for the same rows that is fast for every viewer.
 
@@ -75,8 +82,7 @@ class RowSecurity:
         """
         if self._viewer is None:
             return condition, bindings
-        async with self.as_operator(_PERMANENT_OPERATOR):
-            # This statement is planned for the operator, so no other query may have the same text.
+        async with self.as_indexed_operator():
             sql = f"SELECT number AS candidate FROM {table} WHERE {condition}"
             rows = await self._connection.fetch(sql, *bindings.values)
         return "number = ANY($1)", Bindings([row[0] for row in rows])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.storage.sql.account_table import AccountTable
 from dittybag.storage.sql.change_table import ChangeTable
@@ -16,6 +19,9 @@ from dittybag.storage.sql.resource_table import ResourceTable
 from dittybag.storage.sql.session_table import SessionTable
 from dittybag.storage.sql.sql_driver import SqlDriver
 from dittybag.storage.sql.task_table import TaskTable
+
+if TYPE_CHECKING:
+    from dittybag.storage.sql.ranked_table import RankedTable
 
 
 class ConnectedTables:
@@ -35,3 +41,10 @@ class ConnectedTables:
         self.sessions = SessionTable(driver)
         self.idempotency = IdempotencyTable(driver)
         self.accounts = AccountTable(driver)
+
+    @cached_property
+    def ranked(self) -> RankedTable:
+        """The ranked search, imported on first use because most processes do not search."""
+        from dittybag.storage.sql.ranked_table import RankedTable
+
+        return RankedTable(self.driver, self.rows, self.native)

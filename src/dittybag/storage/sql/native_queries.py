@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.queries import PromptQuery
-from dittybag.domain.resources import Resource
 from dittybag.storage.sql.sql_driver import Bindings
+
+if TYPE_CHECKING:
+    from dittybag.domain.ranked_search import Frequencies, SearchTerm, StoredMatch, StoredSearch
+
+
+class RankedQueries(Protocol):
+    """The part of `dittybag.domain.ports.RankedRepository` that each database runs in its own way."""
+
+    async def frequencies(self, terms: Sequence[SearchTerm]) -> Frequencies: ...
+
+    async def find(self, search: StoredSearch) -> list[StoredMatch]: ...
 
 
 class NativeQueries(Protocol):
@@ -19,6 +29,9 @@ class NativeQueries(Protocol):
     tags_sql: str
     #: SQL for the numbers of the prompts of project $1 that have tag $2.
     tagged_sql: str
+
+    @property
+    def ranked(self) -> RankedQueries: ...
 
     async def find_prompts(self, query: PromptQuery) -> tuple[int, list[int]]:
         """Count the prompts with a text or tags; return the numbers of a page of them, in any order."""
@@ -32,8 +45,8 @@ class NativeQueries(Protocol):
         """SQL for whether a resource has this URI."""
         ...
 
-    def title_condition(self, text: str, bindings: Bindings) -> str:
-        """SQL for whether the title of a prompt or resource contains a text."""
+    def column_condition(self, column: str, text: str, bindings: Bindings) -> str:
+        """SQL for whether a column with a folded copy contains a text."""
         ...
 
     def text_condition(self, kind: Kind, text: str, bindings: Bindings) -> str:
@@ -69,8 +82,8 @@ class NativeQueries(Protocol):
         """SQL conditions, exactly one of which is true for each change of the entity of a placeholder."""
         ...
 
-    def resource_columns(self, resource: Resource, text: str | None) -> dict[str, Any]:
-        """Return the values of further columns of a resource. `text`: its content, unless it is binary."""
+    def search_columns(self, entity: Entity, text: str | None) -> dict[str, Any]:
+        """Return the values of further columns for searches. `text`: the content of a text resource."""
         ...
 
     async def delete_content_uses(self) -> None:

@@ -67,7 +67,7 @@ class QuickSearch:
             return self._native.word_condition(query, ("title", "notes")[: 1 + in_text], bindings)
         if in_text:
             return self._native.text_condition(kind, query, bindings)
-        title = self._native.title_condition(query, bindings)
+        title = self._native.column_condition("title", query, bindings)
         return f"({title} OR lower(name) LIKE {bindings.add(contains_pattern(fold(query)))} ESCAPE '\\')"
 
     async def _hit(self, entity: Any, query: str) -> tuple[str | int, str, str]:

@@ -72,14 +72,14 @@ class ResourceTable:
         if query.text:
             # A URI is compared like a name, because it often ends with the name.
             plain = f"LIKE {bindings.add(contains_pattern(ascii_lower(query.text)))} ESCAPE '\\'"
-            title = self._native.title_condition(query.text, bindings)
+            title = self._native.column_condition("title", query.text, bindings)
             condition += f" AND (lower(name) {plain} OR lower(uri) {plain} OR {title})"
         return await self._page(query, condition, bindings)
 
     async def search(self, query: ResourceQuery) -> tuple[int, list[tuple[Resource, str]]]:
         condition, bindings = _filtered(query)
         name = f"lower(name) LIKE {bindings.add(contains_pattern(fold(query.text)))} ESCAPE '\\'"
-        title = self._native.title_condition(query.text, bindings)
+        title = self._native.column_condition("title", query.text, bindings)
         text = self._native.text_condition("resource", query.text, bindings)
         condition, bindings = await self._native.indexed_condition(
             "resource", query.text, f"{condition} AND ({name} OR {title} OR {text})", bindings

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dittybag.domain.changes import Action, Change, Interface
 from dittybag.domain.entities import Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, NameTaken, Outdated, Problem
-from dittybag.domain.ports import PurgedStates, Write
+from dittybag.domain.ports import PurgedStates, RankedRepository, Write
 from dittybag.domain.projects import Project
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
@@ -69,6 +69,10 @@ class SqlTransaction:
         self._batch = self._last = 0
         #: The SHA-256 and bytes of the content stored last.
         self._last_content: tuple[str, bytes] | None = None
+
+    @property
+    def ranked(self) -> RankedRepository:
+        return self._tables.ranked
 
     def new_id(self) -> str:
         return uuid7(self.now)
@@ -254,8 +258,7 @@ class SqlTransaction:
 
     async def _values(self, kind: Kind, entity: Any) -> dict[str, Any]:
         """Return the values of the columns of an entity."""
-        values = self._tables.rows[kind].values(entity)
-        if isinstance(entity, Resource):
-            text = (await self.content(entity.sha256)).decode() if entity.is_text else None
-            values |= self._tables.native.resource_columns(entity, text)
-        return values
+        text = None
+        if isinstance(entity, Resource) and entity.is_text:
+            text = (await self.content(entity.sha256)).decode()
+        return self._tables.rows[kind].values(entity) | self._tables.native.search_columns(entity, text)

@@ -19,9 +19,10 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
+from dittybag.domain.ranked_search import STORED_KINDS, columns_of, searched_texts
 from dittybag.domain.resources import Resource
 from dittybag.storage.sql.content_table import ContentTable
-from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
+from dittybag.storage.sql.migration_files import INDEX_WORDS, NEWEST_SCHEMA
 from dittybag.storage.sql.row_mapping import PURGED_JSON
 from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations
 from dittybag.storage.sqlite.sqlite_connections import (
@@ -31,7 +32,14 @@ from dittybag.storage.sqlite.sqlite_connections import (
     translate_errors,
 )
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver, run_synchronously
-from dittybag.storage.sqlite.sqlite_text_search import INDEXES, folded_texts, index_text
+from dittybag.storage.sqlite.sqlite_text_search import (
+    INDEXES,
+    WORD_COLUMNS,
+    WORD_INDEX,
+    folded_texts,
+    index_text,
+)
+from dittybag.storage.sqlite.word_index import entity_of, fill_word_index, row_id
 
 #: Called with the current step.
 ReportProgress: TypeAlias = Callable[[str], Any]
@@ -47,7 +55,7 @@ _PROGRESS_STEPS: Final = 200_000
 #: Adds 1 to a document count in the same integer as a sum of row numbers.
 _DOCUMENT_UNIT: Final = 1 << 80
 
-_INDEX_TABLE: Final = re.compile(r"table (?:main\.|\")(?:prompt|resource|task)_index\b")
+_INDEX_TABLE: Final = re.compile(r"table (?:main\.|\")(?:prompt|resource|task|word)_index\b")
 
 #: The first release of each branch with the fix for https://sqlite.org/wal.html#walresetbug.
 _FIXED_RELEASES: Final = {(3, 44): 6, (3, 50): 7, (3, 51): 3}
@@ -388,9 +396,47 @@ def _indexes(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
             yield IntegrityProblem(
                 "index", f"The folded texts of the {table} {_summarise(unfolded)} are outdated"
             )
+    if schema_version(connection) >= INDEX_WORDS:
+        yield from _word_index(connection)
     carried, listed_tags = (connection.execute(sql).fetchall() for sql in (_TAGS_CARRIED, _TAGS_LISTED))
     if carried != listed_tags:
         yield IntegrityProblem("index", "The tag index does not match the prompts")
+
+
+def _word_index(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
+    """Check that the index of stems matches the texts."""
+    expected: defaultdict[str, int] = defaultdict(int)
+    rows = set()
+    for kind in STORED_KINDS:
+        for entity, row in _entities(connection, kind):
+            number = row_id(kind, row[ENTITY_TYPES[kind].key])
+            rows.add(number)
+            columns = columns_of(searched_texts(entity, _content(connection, entity)))
+            for place, stem in ((place, stem) for place, column in enumerate(columns, 1) for stem in column):
+                expected[stem] += _DOCUMENT_UNIT + number * place
+    found = _indexed_stems(connection)
+    if differing := {stem for stem, _ in expected.items() ^ found.items()}:
+        places = f"{len(differing)} places" if len(differing) > 1 else "one place"
+        yield IntegrityProblem("index", f"The index of words differs from the texts in {places}")
+    listed = {row[0] for row in connection.execute(f"SELECT id FROM {WORD_INDEX}_docsize")}
+    if wrong := sorted(listed ^ rows):
+        named = _summarise(" ".join(map(str, entity_of(row))) for row in wrong)
+        yield IntegrityProblem("index", f"The index of words lists the wrong rows: {named}")
+
+
+def _indexed_stems(connection: apsw.Connection) -> dict[str, int]:
+    """Return the stems of the index, each with the count and a sum of its places in one integer."""
+    connection.execute(
+        f"CREATE VIRTUAL TABLE temp.{WORD_INDEX}_places USING fts5vocab(main, {WORD_INDEX}, instance)"
+    )
+    column = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(WORD_COLUMNS, 1))
+    rows = connection.execute(
+        f"""SELECT term, count(*), sum(doc * CASE col {column} END) FROM temp.{WORD_INDEX}_places
+            GROUP BY term"""
+    )
+    found = {term: count * _DOCUMENT_UNIT + places for term, count, places in rows}
+    connection.execute(f"DROP TABLE temp.{WORD_INDEX}_places")
+    return found
 
 
 _TAGS_CARRIED: Final = """SELECT project, value, updated_at, number FROM prompts, json_each(prompts.tags)
@@ -472,6 +518,9 @@ def rebuild_index(path: str) -> None:
             files = OpenFiles(path)
             for kind in INDEXES:
                 _rebuild(connection, kind)
+            if schema_version(connection) >= INDEX_WORDS:
+                connection.execute(f"INSERT INTO {WORD_INDEX} ({WORD_INDEX}) VALUES ('delete-all')")
+                fill_word_index(connection)
             connection.execute("DELETE FROM prompt_tags")
             connection.execute(f"INSERT INTO prompt_tags {_TAGS_CARRIED}")
             files.require_in_place()

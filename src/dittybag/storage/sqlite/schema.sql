@@ -212,3 +212,9 @@ CREATE TABLE users (
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX users_by_lower_name ON users (lower(name));
+
+CREATE VIRTUAL TABLE word_frequencies USING fts5vocab (word_index, row);
+
+CREATE VIRTUAL TABLE word_index USING fts5 (
+    name, tags, description, content, content = '', contentless_delete = 1, tokenize = 'ascii'
+);

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import apsw
 
@@ -19,6 +20,7 @@ from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
 from dittybag.storage.sqlite.sqlite_prompt_search import PromptSearch
 from dittybag.storage.sqlite.sqlite_text_search import (
     INDEXES,
+    WORD_INDEX,
     Contains,
     PendingIndex,
     candidates,
@@ -26,6 +28,10 @@ from dittybag.storage.sqlite.sqlite_text_search import (
     text_match,
     words_match,
 )
+
+if TYPE_CHECKING:
+    from dittybag.domain.ranked_search import StoredKind
+    from dittybag.storage.sqlite.sqlite_ranked_search import SqliteRankedSearch
 
 #: With more candidates than this, scanning all tasks is faster.
 _MAX_CANDIDATES: Final = 5000
@@ -42,6 +48,10 @@ _INDEXED: Final = "(action <> 'create' OR kind IN ('project', 'task'))"
 _CONTENT: Final = "(SELECT CAST(bytes AS TEXT) FROM contents WHERE contents.sha256 = resources.sha256)"
 
 
+#: A state of an entity, and the content of a resource, unless it is binary.
+_Indexed: TypeAlias = tuple[Entity, str | None]
+
+
 class SqliteQueries:
     """See `dittybag.storage.sql.native_queries.NativeQueries`."""
 
@@ -54,11 +64,18 @@ class SqliteQueries:
         prompts = PromptSearch(driver, self.pending)
         self.find_prompts, self.find_first_prompts = prompts.find, prompts.find_first
 
+    @cached_property
+    def ranked(self) -> SqliteRankedSearch:
+        """The ranked search, imported on first use because most processes do not search."""
+        from dittybag.storage.sqlite.sqlite_ranked_search import SqliteRankedSearch
+
+        return SqliteRankedSearch(self._driver, self)
+
     def has_uri(self, uri: str, bindings: Bindings) -> str:
         return f"uri = {bindings.add(uri)}"
 
-    def title_condition(self, text: str, bindings: Bindings) -> str:
-        return Contains(fold(text), bindings).in_column("title")
+    def column_condition(self, column: str, text: str, bindings: Bindings) -> str:
+        return Contains(fold(text), bindings).in_column(column)
 
     def text_condition(self, kind: Kind, text: str, bindings: Bindings) -> str:
         contains = Contains(fold(text), bindings)
@@ -139,8 +156,8 @@ class SqliteQueries:
             (SELECT coalesce(after, before) ->> 'number' FROM changes WHERE {indexed} LIMIT 1))"""
         return [indexed, f"entity = {entity} AND NOT {_INDEXED} AND seq = {number}"]
 
-    def resource_columns(self, resource: Resource, text: str | None) -> dict[str, Any]:
-        return {"folded_content": folded_or_none(text)}
+    def search_columns(self, entity: Entity, text: str | None) -> dict[str, Any]:
+        return {"folded_content": folded_or_none(text)} if isinstance(entity, Resource) else {}
 
     async def delete_content_uses(self) -> None:
         """Do nothing: the uses of contents are recorded for row-level security."""
@@ -155,17 +172,35 @@ class SqliteQueries:
         if kind == "project":
             return
 
-        async def text(entity: Entity | None) -> str | None:
-            if entity is None:
+        async def text_content(entity: Entity) -> str | None:
+            if not isinstance(entity, Resource) or not entity.is_text:
                 return None
-            if isinstance(entity, Resource) and entity.is_text:
-                return index_text(kind, entity, (await content(entity.sha256)).decode())
-            return index_text(kind, entity, None)
+            return (await content(entity.sha256)).decode()
 
-        old, new = await text(before), await text(after)
-        if old != new:
-            number = getattr(after if after is not None else before, ENTITY_TYPES[kind].key)
-            self.pending.add(kind, number, new, in_index=old is not None)
+        old, new = [
+            None if entity is None else (entity, await text_content(entity)) for entity in (before, after)
+        ]
+        number = getattr(after if after is not None else before, ENTITY_TYPES[kind].key)
+        self._index_trigrams(kind, number, old, new)
+        self._index_words(kind, number, old, new)
+
+    def _index_trigrams(
+        self, kind: StoredKind, number: int, old: _Indexed | None, new: _Indexed | None
+    ) -> None:
+        before, after = (None if state is None else index_text(kind, *state) for state in (old, new))
+        if before != after:
+            values = None if after is None else (after,)
+            self.pending.add(INDEXES[kind], number, values, in_index=before is not None)
+
+    def _index_words(self, kind: StoredKind, number: int, old: _Indexed | None, new: _Indexed | None) -> None:
+        # Imported here because most processes write nothing.
+        from dittybag.domain.ranked_search import searched_texts
+        from dittybag.storage.sqlite.word_index import column_values, row_id
+
+        before, after = (None if state is None else searched_texts(*state) for state in (old, new))
+        if before != after:
+            values = None if after is None else column_values(after)
+            self.pending.add(WORD_INDEX, row_id(kind, number), values, in_index=before is not None)
 
 
 class SqliteTables(ConnectedTables):

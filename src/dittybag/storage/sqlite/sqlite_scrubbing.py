@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dittybag.domain.errors import StorageBusy
 from dittybag.storage.sqlite.sqlite_connections import OpenFiles, connect, translate_errors
-from dittybag.storage.sqlite.sqlite_text_search import INDEXES
+from dittybag.storage.sqlite.sqlite_text_search import FULL_TEXT_INDEXES
 
 
 def scrub(path: str) -> None:
@@ -17,7 +17,7 @@ def scrub(path: str) -> None:
         with translate_errors(path):
             # The copy that VACUUM makes can be too large for memory.
             connection.execute("PRAGMA temp_store = FILE")
-            for index in INDEXES.values():
+            for index in FULL_TEXT_INDEXES:
                 # A deleted row stays in the segments of a full-text index until they are merged.
                 connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
             files = OpenFiles(path)

@@ -15,7 +15,7 @@ from dittybag.domain.text import fold
 from dittybag.storage.sql.entity_rows import folded_columns, folded_or_none, folding
 from dittybag.storage.sql.sql_driver import Bindings, contains_pattern
 
-#: The search index of each kind of entity.
+#: The trigram index of each kind of entity.
 INDEXES: Final[dict[Kind, str]] = {
     "prompt": "prompt_index",
     "resource": "resource_index",
@@ -28,6 +28,19 @@ _INDEXED: Final[dict[Kind, tuple[str, ...]]] = {
     "resource": ("name", "title"),
     "task": ("title", "notes"),
 }
+
+#: The index of stems, for the ranked search.
+WORD_INDEX: Final = "word_index"
+WORD_COLUMNS: Final = ("name", "tags", "description", "content")
+
+#: Inserts the row id and the columns of a row into each search index.
+INSERTS: Final = {
+    **{index: f"INSERT INTO {index} (rowid, text) VALUES (?, ?)" for index in INDEXES.values()},
+    WORD_INDEX: f"INSERT INTO {WORD_INDEX} (rowid, {', '.join(WORD_COLUMNS)}) VALUES (?, ?, ?, ?, ?)",
+}
+
+#: All full-text indexes.
+FULL_TEXT_INDEXES: Final = tuple(INSERTS)
 
 #: More trigrams of a query hardly narrow the candidates.
 _MAX_TRIGRAMS: Final = 24
@@ -53,8 +66,8 @@ def folded_texts(kind: Kind, entity: Entity, content: str | None) -> dict[str, s
 class IndexEntry(Struct):
     """A pending update of a search index."""
 
-    #: None to delete the row.
-    text: str | None
+    #: The values of the columns; None to delete the row.
+    values: tuple[str, ...] | None
     #: Whether the index already contains the row.
     in_index: bool
 
@@ -68,13 +81,14 @@ class PendingIndex:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._entries: dict[Kind, dict[int, IndexEntry]] = {kind: {} for kind in INDEXES}
+        self._entries: dict[str, dict[int, IndexEntry]] = {index: {} for index in INSERTS}
         self._length = 0
 
-    def add(self, kind: Kind, number: int, text: str | None, *, in_index: bool) -> None:
-        entry = self._entries[kind].setdefault(number, IndexEntry(text, in_index))
-        entry.text = text
-        self._length += 1 + len(text or "")
+    def add(self, index: str, row: int, values: tuple[str, ...] | None, *, in_index: bool) -> None:
+        """Add an update of a row. `values`: None to delete the row."""
+        entry = self._entries[index].setdefault(row, IndexEntry(values, in_index))
+        entry.values = values
+        self._length += 1 + sum(map(len, values or ()))
         if self._length > _MAX_PENDING:
             self.write()
 
@@ -89,14 +103,12 @@ class PendingIndex:
         """Write all updates: before a commit, and before a search in the same transaction."""
         if not self._length:
             return
-        for kind, entries in self._entries.items():
-            index = INDEXES[kind]
-            for number, entry in entries.items():
+        for index, entries in self._entries.items():
+            for row, entry in entries.items():
                 if entry.in_index:
-                    self._connection.execute(f"DELETE FROM {index} WHERE rowid = ?", (number,))
-                if entry.text is not None:
-                    sql = f"INSERT INTO {index} (rowid, text) VALUES (?, ?)"
-                    self._connection.execute(sql, (number, entry.text))
+                    self._connection.execute(f"DELETE FROM {index} WHERE rowid = ?", (row,))
+                if entry.values is not None:
+                    self._connection.execute(INSERTS[index], (row, *entry.values))
         self.discard()
 
 

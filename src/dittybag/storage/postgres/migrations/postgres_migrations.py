@@ -18,7 +18,8 @@ from dittybag.storage.postgres.postgres_connections import (
 )
 from dittybag.storage.postgres.postgres_driver import PostgresDriver
 from dittybag.storage.postgres.trigram_indexes import create_trigram_indexes
-from dittybag.storage.sql.migration_files import FOLD_ACCENTS, NEWEST_SCHEMA, read_migrations
+from dittybag.storage.postgres.word_vectors import fill_words
+from dittybag.storage.sql.migration_files import FOLD_ACCENTS, INDEX_WORDS, NEWEST_SCHEMA, read_migrations
 from dittybag.storage.sql.task_refolding import refold_tasks
 
 #: The table comment that distinguishes our tables from others of the same name.
@@ -124,6 +125,8 @@ async def migrate(where: PostgresAddress, schema: str) -> None:
                     if number == FOLD_ACCENTS:
                         async for _ in refold_tasks(PostgresDriver(connection)):
                             pass
+                    if number == INDEX_WORDS:
+                        await fill_words(connection)
                     record = (number, name, time.time_ns() // 1000)
                     await connection.execute("INSERT INTO migrations VALUES ($1, $2, $3)", *record)
         await create_trigram_indexes(connection)

@@ -9,7 +9,7 @@ from typing import Final
 import apsw
 
 from dittybag.domain.errors import StorageFailed, StorageTooNew
-from dittybag.storage.sql.migration_files import FOLD_ACCENTS, NEWEST_SCHEMA, read_migrations
+from dittybag.storage.sql.migration_files import FOLD_ACCENTS, INDEX_WORDS, NEWEST_SCHEMA, read_migrations
 from dittybag.storage.sqlite.sqlite_connections import APPLICATION_ID, BUSY_SECONDS, connect, translate_errors
 
 _CREATE_RECORDS: Final = """
@@ -84,6 +84,11 @@ def _apply(connection: apsw.Connection, path: str, number: int, name: str, sql: 
                 from dittybag.storage.sqlite.task_index import refold_index
 
                 refold_index(connection)
+            # A new file has nothing to index.
+            if number == INDEX_WORDS and connection.execute("SELECT EXISTS (SELECT 1 FROM changes)").get:
+                from dittybag.storage.sqlite.word_index import fill_word_index
+
+                fill_word_index(connection)
             record = (number, name, time.time_ns() // 1000)
             connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", record)
             connection.pragma("user_version", number)

@@ -1,0 +1,227 @@
+"""The tools `use_prompt` and `save_prompt`: prompts of the project and of libraries, by reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any, Final
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from dittybag.contracts.argument_items import ARGUMENT_SCHEMA, parse_items
+from dittybag.contracts.error_formats import bounded_json_error
+from dittybag.contracts.prompt_rendering import render_library_prompt, render_stored_prompt
+from dittybag.contracts.prompt_store import json_result
+from dittybag.contracts.references import Ref, find_item, ref_of
+from dittybag.contracts.result_size import (
+    CHARACTERS_PER_TOKEN,
+    LONGEST_RESULT,
+    MAX_TOKENS,
+    TokenLimit,
+    json_length,
+    piece_members,
+    require_offset,
+    text_length,
+    text_piece,
+)
+from dittybag.contracts.saved_versions import SAVED, IfVersion, require_if_version, retry_if_changed
+from dittybag.contracts.tool_specs import REPLACES, ToolCall, array_schema, object_schema, tool
+from dittybag.domain import prompts
+from dittybag.domain.errors import (
+    Invalid,
+    Problem,
+    PromptNotFound,
+    clip,
+)
+from dittybag.domain.libraries import LibraryPrompt
+from dittybag.domain.prompts import Argument, Prompt
+from dittybag.protocol.types import JsonObject, PromptResult, Text, ToolResult
+from dittybag.services.entity_writes import given_fields
+from dittybag.services.prompt_service import PromptAddress, PromptChange
+from dittybag.services.template_arguments import describe_found
+
+#: The members of a result around the messages, and around each of them.
+_ROOM_AROUND_MESSAGES: Final = 800
+_ROOM_AROUND_MESSAGE: Final = 100
+
+
+class UsePrompt(Struct, kw_only=True, forbid_unknown_fields=True):
+    ref: Ref
+    arguments: dict[str, Any] | UnsetType = UNSET
+    offset: Annotated[int, Meta(ge=0)] = 0
+    max_tokens: TokenLimit = MAX_TOKENS
+
+
+_MESSAGES: Final = array_schema(object_schema(role="string", text="string"))
+_USED: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "ref": {"type": "string"},
+        "description": {"type": "string"},
+        "messages": _MESSAGES,
+        "characters": {"type": "integer"},
+        "offset": {"type": "integer"},
+        "next_offset": {"type": "integer"},
+        "more": {"type": "string"},
+    },
+    "required": ["ref", "messages", "characters"],
+}
+
+
+@tool(
+    title="Use a prompt",
+    description=(
+        "Use when the user names a stored or library prompt to run: fills in its arguments and returns the "
+        "text to follow"
+    ),
+    arguments=UsePrompt,
+    toolset="prompts",
+    error_format=bounded_json_error,
+    output=_USED,
+    meta={"anthropic/maxResultSizeChars": LONGEST_RESULT},
+)
+async def use_prompt(call: ToolCall, arguments: UsePrompt) -> ToolResult:
+    prompt = await _find_prompt(call, arguments.ref)
+    values = {} if arguments.arguments is UNSET else arguments.arguments
+    if isinstance(prompt, Prompt):
+        rendered = await render_stored_prompt(call.scope, prompt, values, call.ctx)
+    else:
+        rendered = await render_library_prompt(call.scope, prompt.name, values, call.ctx)
+    return _rendered_piece(ref_of(prompt), rendered, arguments)
+
+
+async def _find_prompt(call: ToolCall, ref: str) -> Prompt | LibraryPrompt:
+    found = await find_item(call, ref, (Prompt, LibraryPrompt))
+    if not isinstance(found, Prompt | LibraryPrompt):
+        raise Invalid([Problem("ref", f"ref '{clip(ref)}' is not a prompt; use read to get it")])
+    return found
+
+
+def _rendered_piece(ref: str, rendered: PromptResult, arguments: UsePrompt) -> ToolResult:
+    """Return the messages from `offset` on, of which the last may be cut."""
+    parts = [(message.role, _text_of(message.content)) for message in rendered.messages]
+    total = sum(len(text) for _, text in parts)
+    require_offset(arguments.offset, total)
+    described: JsonObject = {"ref": ref}
+    if rendered.description is not None:
+        described["description"] = clip(rendered.description)
+    room = arguments.max_tokens * CHARACTERS_PER_TOKEN - _ROOM_AROUND_MESSAGES - _sent_twice(described)
+    messages = _messages_from(parts, arguments.offset, room)
+    end = arguments.offset + sum(len(message["text"]) for message in messages)
+    return json_result(described | {"messages": messages} | piece_members(arguments.offset, end, total))
+
+
+def _text_of(content: object) -> str:
+    return content.text if isinstance(content, Text) else "(a content that is not text)"
+
+
+def _messages_from(parts: Sequence[tuple[str, str]], offset: int, room: int) -> list[JsonObject]:
+    """Return the messages from a character on that need at most `room` characters, but at least one."""
+    messages: list[JsonObject] = []
+    for role, text in parts:
+        start, offset = offset, max(offset - len(text), 0)
+        if start >= len(text):
+            continue
+        room -= _ROOM_AROUND_MESSAGE
+        if messages and room <= 0:
+            break
+        piece = text_piece(text, start, room, _sent_twice)
+        messages.append({"role": role, "text": piece})
+        room -= _sent_twice(piece)
+        if start + len(piece) < len(text):
+            break
+    return messages
+
+
+def _sent_twice(value: object) -> int:
+    """Return the number of characters of a value as text and as structured content."""
+    return json_length(value) + text_length(value)
+
+
+# Saving
+
+
+class SavePrompt(Struct, kw_only=True, forbid_unknown_fields=True):
+    name: str
+    content: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    tags: list[str] | UnsetType = UNSET
+    arguments: (
+        Annotated[
+            list[Any],
+            Meta(
+                description="default: the {{ variables }}",
+                extra_json_schema={"items": ARGUMENT_SCHEMA},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    verbatim: Annotated[bool, Meta(description="keep braces as text")] = False
+    if_version: IfVersion | UnsetType = UNSET
+
+
+def _save_problems(arguments: Any = None, **others: Any) -> list[Problem]:
+    return prompts.problems(**{name: others[name] for name in _CHECKED_FIELDS if name in others})
+
+
+_CHECKED_FIELDS: Final = ("name", "content", "title", "description", "tags")
+
+
+@tool(
+    title="Save prompt",
+    description=(
+        "Use when the user wants to keep a prompt or text for reuse: creates it, or updates the prompt of "
+        "this name (omitted fields stay). {{ variables }} become arguments. if_version: save only if this is "
+        "the current version, 0 if new"
+    ),
+    arguments=SavePrompt,
+    toolset="prompts",
+    error_format=bounded_json_error,
+    output=SAVED,
+    check=_save_problems,
+    effect=REPLACES,
+)
+async def save_prompt(call: ToolCall, arguments: SavePrompt) -> ToolResult:
+    return await retry_if_changed(partial(_save, call, arguments), arguments.if_version)
+
+
+async def _save(call: ToolCall, arguments: SavePrompt) -> ToolResult:
+    try:
+        before = await call.workspace.prompts.get(call.caller, PromptAddress(name=arguments.name))
+    except PromptNotFound:
+        before = None
+    require_if_version("prompt", arguments.name, before, arguments.if_version)
+    declared = await _arguments_of(call, before, arguments)
+    fields = given_fields(arguments, "arguments", "verbatim", "if_version") | {"arguments": declared}
+    if before is None:
+        saved, _ = await call.workspace.prompts.create(call.caller, **fields)
+    else:
+        saved, _ = await call.workspace.prompts.update(
+            call.caller,
+            PromptAddress(id=before.id),
+            PromptChange(**fields),
+            version=before.version,
+        )
+    return json_result(_saved(saved, before, arguments))
+
+
+async def _arguments_of(call: ToolCall, before: Prompt | None, arguments: SavePrompt) -> tuple[Argument, ...]:
+    """Return the arguments to save: those given, or the variables of the content."""
+    if arguments.arguments is not UNSET:
+        return tuple(parse_items("arguments", arguments.arguments, Argument, ARGUMENT_SCHEMA))
+    if arguments.verbatim:
+        return ()
+    if before is None:
+        return await call.scope.templates.find_arguments(arguments.content)
+    return await call.scope.templates.updated_arguments(before, arguments.content)
+
+
+def _saved(saved: Prompt, before: Prompt | None, arguments: SavePrompt) -> JsonObject:
+    answer: JsonObject = {"ref": saved.name, "created": before is None, "version": saved.version}
+    if not saved.arguments:
+        return answer
+    answer["arguments"] = [argument.name for argument in saved.arguments]
+    if arguments.arguments is UNSET and (before is None or before.arguments != saved.arguments):
+        answer["note"] = f"{describe_found(saved.arguments)}; verbatim: true keeps the braces as text"
+    return answer

@@ -1,0 +1,266 @@
+"""The use case of the ranked search: stored entities and library prompts in one ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dittybag.domain.entities import ENTITY_TYPES
+from dittybag.domain.passages import find_passage
+from dittybag.domain.ports import Transaction
+from dittybag.domain.prompts import Prompt
+from dittybag.domain.ranked_search import (
+    STORED_KINDS,
+    Frequencies,
+    ParsedQuery,
+    SearchTerm,
+    StoredKind,
+    StoredMatch,
+    StoredSearch,
+    parse_query,
+    searched_texts,
+    weighted_terms,
+)
+from dittybag.domain.resources import Resource
+from dittybag.domain.spelling import MIN_LENGTH, nearest_word
+from dittybag.domain.words import is_unspaced, split_words
+from dittybag.services.caller import Caller, readable_project
+from dittybag.services.library_search import LibraryDocument, LibraryIndex
+from dittybag.services.search_service import RankedHit, RankedPage, RankedQuery
+
+#: At most this many results are ranked; a query with more must be narrowed.
+MAX_RANKED: Final = 1000
+
+#: At most this many entities are read for the spelling of a word, and of each at most this many characters.
+_MAX_SPELLINGS: Final = 50
+_SPELLING_LENGTH: Final = 5000
+#: The stem of a word that is being typed has up to this many letters less, and at least three.
+_MAX_ENDING: Final = 4
+_MIN_PREFIX: Final = 3
+#: At most this many words of a query are corrected.
+_MAX_CORRECTED: Final = 4
+
+
+class RankedMatch(Struct, frozen=True):
+    """A match with its rank."""
+
+    score: float
+    stored: StoredMatch | None = None
+    library: LibraryDocument | None = None
+
+
+async def search_ranked(
+    transaction: Transaction, caller: Caller, query: RankedQuery, libraries: LibraryIndex
+) -> RankedPage:
+    """Return a page of the best matches, best first; of equally good ones, the newest first."""
+    await readable_project(transaction, caller)
+    search = _Search(transaction, caller, query, libraries)
+    parsed = await search.complete(parse_query(query.text, incomplete=query.incomplete))
+    matches = await search.matches(parsed)
+    page = matches[query.offset : query.offset + query.limit]
+    suggestion = None if matches else await search.suggest()
+    return RankedPage(await search.hits(page, parsed), len(matches), suggestion)
+
+
+class _Search:
+    """One search in a transaction."""
+
+    def __init__(
+        self, transaction: Transaction, caller: Caller, query: RankedQuery, libraries: LibraryIndex
+    ) -> None:
+        self._transaction = transaction
+        self._caller = caller
+        self._query = query
+        self._libraries = libraries
+        self._kinds: tuple[StoredKind, ...] = tuple(
+            kind for kind in STORED_KINDS if not query.kinds or kind in query.kinds
+        )
+
+    async def complete(self, parsed: ParsedQuery) -> ParsedQuery:
+        """Return the query with the beginnings of words that occur.
+
+        The index has stems: of `deployment`, the first letters that it has are `deploy`, not `deploym`.
+        """
+        terms = [await self._completed(term) if term.is_prefix else term for term in parsed.terms]
+        return ParsedQuery(tuple(dict.fromkeys(terms)), parsed.phrases)
+
+    async def _completed(self, term: SearchTerm) -> SearchTerm:
+        shortest = max(len(term.text) - _MAX_ENDING, _MIN_PREFIX)
+        for end in range(len(term.text), shortest - 1, -1):
+            shorter = SearchTerm(term.text[:end], is_prefix=True)
+            if await self._occurs(shorter):
+                return shorter
+        return term
+
+    async def _occurs(self, term: SearchTerm) -> bool:
+        stored = await self._transaction.ranked.frequencies((term,))
+        return bool(stored.terms[term] or self._libraries.frequencies((term,)).terms[term])
+
+    async def matches(self, parsed: ParsedQuery) -> list[RankedMatch]:
+        """Return all matches, best first."""
+        stored = await self._transaction.ranked.frequencies(parsed.terms)
+        others = self._libraries.frequencies(parsed.terms)
+        terms = weighted_terms(parsed.terms, stored, others)
+        found = await self._stored(parsed.phrases, stored, terms)
+        matches = [RankedMatch(match.score, stored=match) for match in found]
+        average = Frequencies(stored.entities + others.entities, stored.words + others.words, {})
+        scores = self._libraries.find(terms, parsed.phrases, average.average_length)
+        matches += [RankedMatch(round(score, 4), library=document) for document, score in scores.items()]
+        matches.sort(key=lambda match: -match.score)
+        return await self._newest_first(matches[:MAX_RANKED])
+
+    async def _stored(
+        self, phrases: tuple[str, ...], frequencies: Frequencies, terms: Any
+    ) -> list[StoredMatch]:
+        if not self._kinds:
+            return []
+        search = StoredSearch(
+            project=self._caller.project,
+            user=self._caller.user,
+            kinds=self._kinds,
+            terms=terms,
+            phrases=phrases,
+            frequencies=frequencies,
+            limit=MAX_RANKED,
+        )
+        return await self._transaction.ranked.find(search)
+
+    async def _newest_first(self, matches: list[RankedMatch]) -> list[RankedMatch]:
+        """Sort matches with equal scores by time, as far as they are on the page."""
+        first, last = self._query.offset, min(self._query.offset + self._query.limit, len(matches)) - 1
+        if last < first:
+            return matches
+        begin = next(at for at, match in enumerate(matches) if match.score == matches[first].score)
+        end = len(matches)
+        while matches[end - 1].score < matches[last].score:
+            end -= 1
+        part = matches[begin:end]
+        if len({match.score for match in part}) == len(part):
+            return matches
+        times = {
+            (kind, number): entity.updated_at
+            for (kind, number), entity in (await self._load([match.stored for match in part])).items()
+        }
+
+        def key(match: RankedMatch) -> tuple[float, int]:
+            stored = match.stored
+            return -match.score, -times.get((stored.kind, stored.number), 0) if stored else 0
+
+        return [*matches[:begin], *sorted(part, key=key), *matches[end:]]
+
+    async def _load(self, matches: Sequence[StoredMatch | None]) -> dict[tuple[StoredKind, int], Any]:
+        """Return the entities of matches that the caller can see, by kind and number."""
+        loaded: dict[tuple[StoredKind, int], Any] = {}
+        for kind in self._kinds:
+            numbers = [match.number for match in matches if match is not None and match.kind == kind]
+            if numbers:
+                for entity in await self._transaction.ranked.entities(kind, numbers):
+                    loaded[kind, getattr(entity, ENTITY_TYPES[kind].key)] = entity
+        return loaded
+
+    async def hits(self, page: Sequence[RankedMatch], parsed: ParsedQuery) -> list[RankedHit]:
+        """Return matches as results."""
+        entities = await self._load([match.stored for match in page])
+        hits = []
+        for match in page:
+            if match.library is not None:
+                hits.append(_library_hit(match.library, parsed))
+            elif match.stored is not None:
+                entity = entities.get((match.stored.kind, match.stored.number))
+                if entity is not None:
+                    hits.append(await self._stored_hit(match.stored.kind, entity, parsed))
+        return hits
+
+    async def _stored_hit(self, kind: StoredKind, entity: Any, parsed: ParsedQuery) -> RankedHit:
+        title, name, _, description, content = await self._texts(entity)
+        change = await self._transaction.changes.latest(kind, str(entity.id))
+        return RankedHit(
+            kind=kind,
+            ref=reference_of(entity),
+            title=title or name,
+            at=entity.updated_at,
+            actor=None if change is None else change.actor,
+            passage=find_passage((content, description), parsed),
+            id=entity.uri if isinstance(entity, Resource) else entity.id,
+        )
+
+    async def _texts(self, entity: Any) -> tuple[str, ...]:
+        is_text = isinstance(entity, Resource) and entity.is_text
+        content = (await self._transaction.content(entity.sha256)).decode() if is_text else None
+        return searched_texts(entity, content)
+
+    async def suggest(self) -> str | None:
+        """Return the query with the nearest spelling of its words that occurs; None if there is none."""
+        text = self._query.text
+        corrected = 0
+        for word in dict.fromkeys(split_words(text)):
+            if len(word) < MIN_LENGTH or is_unspaced(word) or corrected == _MAX_CORRECTED:
+                continue
+            nearest = await self._nearest(word)
+            if nearest is not None:
+                text = _replace_word(text, word, nearest)
+                corrected += 1
+        return text if corrected else None
+
+    async def _nearest(self, word: str) -> str | None:
+        nearest = nearest_word(word, self._libraries.words())
+        if nearest is not None:
+            return nearest
+        # Words with the same beginning, then with the same end.
+        for length in range(len(word) - 1, 0, -1):
+            found = await self._words_beginning(word[:length])
+            if (nearest := nearest_word(word, found)) is not None:
+                return nearest
+        return nearest_word(word, await self._words_with(word[-max(3, len(word) - 2) :]))
+
+    async def _words_beginning(self, prefix: str) -> list[str]:
+        """Return the words of some entities with words that begin with these letters."""
+        term = SearchTerm(prefix, is_prefix=True)
+        return await self._words_of(ParsedQuery((term,)))
+
+    async def _words_with(self, text: str) -> list[str]:
+        """Return the words of some entities that contain these letters."""
+        return await self._words_of(ParsedQuery((), (text,)))
+
+    async def _words_of(self, parsed: ParsedQuery) -> list[str]:
+        stored = await self._transaction.ranked.frequencies(parsed.terms)
+        terms = weighted_terms(parsed.terms, stored, Frequencies(0, 0, dict.fromkeys(parsed.terms, 0)))
+        found = await self._stored(parsed.phrases, stored, terms)
+        entities = await self._load(found[:_MAX_SPELLINGS])
+        texts = [
+            text[:_SPELLING_LENGTH] for entity in entities.values() for text in await self._texts(entity)
+        ]
+        return split_words("\n".join(texts))
+
+
+def _library_hit(document: LibraryDocument, parsed: ParsedQuery) -> RankedHit:
+    prompt = document.prompt
+    return RankedHit(
+        kind="library_prompt",
+        ref=prompt.name,
+        title=prompt.title or prompt.name,
+        at=None,
+        actor=None,
+        passage=find_passage((document.text, prompt.description or ""), parsed),
+        id=prompt.name,
+    )
+
+
+def reference_of(entity: Any) -> str:
+    """Return how people and agents name an entity: by its name, its URI, or as `task:12`."""
+    if isinstance(entity, Prompt):
+        return entity.name
+    return entity.uri if isinstance(entity, Resource) else f"task:{entity.id}"
+
+
+def _replace_word(text: str, word: str, nearest: str) -> str:
+    """Replace a word of a query, whatever its case and accents."""
+    parts = text.split()
+    return " ".join(nearest if split_words(part) == [word] else part for part in parts)
+
+
+def wants_libraries(kinds: Collection[str]) -> bool:
+    """Whether a search for these kinds finds library prompts."""
+    return not kinds or "library_prompt" in kinds

@@ -1,0 +1,208 @@
+"""The ranked search in PostgreSQL: an index yields candidates, whose scores are computed here.
+
+The ranks of PostgreSQL know nothing of the frequency of words and the length of texts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from dittybag.domain.entities import ENTITY_TYPES
+from dittybag.domain.ranked_search import (
+    STORED_KINDS,
+    Frequencies,
+    SearchTerm,
+    StoredKind,
+    StoredMatch,
+    StoredSearch,
+    WeightedTerm,
+    parse_query,
+    term_score,
+)
+from dittybag.storage.postgres.postgres_driver import PostgresDriver, is_storable
+from dittybag.storage.postgres.row_security import RowSecurity
+from dittybag.storage.postgres.word_vectors import read_counts
+from dittybag.storage.sql.quick_search import OWNERS
+from dittybag.storage.sql.ranked_table import phrase_conditions
+from dittybag.storage.sql.sql_driver import Bindings, Row
+
+if TYPE_CHECKING:
+    from dittybag.storage.postgres.postgres_queries import PostgresQueries
+
+#: At most this many rows of a kind are scored: those with the rarest terms, or else the newest ones.
+_MAX_SCORED: Final = 3000
+#: At most this many rows of a kind with all quoted texts are scored.
+_MAX_QUOTED: Final = 1000
+#: Rows beyond this number are estimated.
+_MAX_COUNTED: Final = 20_000
+#: How long an estimate is used.
+_ESTIMATE_SECONDS: Final = 60.0
+#: At most this many words with the same beginning are searched.
+_MAX_EXPANSIONS: Final = 50
+#: Scores that differ by less are equal, and the newest row is first.
+_DIGITS: Final = 4
+
+#: A term, and the stems that it matches.
+_ExpandedTerm: TypeAlias = tuple[WeightedTerm, list[str]]
+
+
+class PostgresRankedSearch:
+    """See `dittybag.storage.sql.native_queries.RankedQueries`.
+
+    All statements see all rows and name the project or user themselves, because a policy would keep
+    PostgreSQL from using the index.
+    """
+
+    def __init__(self, driver: PostgresDriver, native: PostgresQueries, row_security: RowSecurity) -> None:
+        self._driver = driver
+        self._native = native
+        self._row_security = row_security
+        #: The number of rows and words of a large store, and until when it is used.
+        self._estimate: tuple[int, int, float] | None = None
+
+    async def frequencies(self, terms: Sequence[SearchTerm]) -> Frequencies:
+        async with self._row_security.as_indexed_operator():
+            rows, words = await self._totals()
+            counts = {term: await self._count(term) for term in terms}
+        return Frequencies(rows, words, counts)
+
+    async def _totals(self) -> tuple[int, int]:
+        """Return the number of rows and words."""
+        if self._estimate is not None and time.monotonic() < self._estimate[2]:
+            return self._estimate[:2]
+        total_rows = total_words = 0
+        is_estimated = False
+        for kind in STORED_KINDS:
+            table = ENTITY_TYPES[kind].table
+            rows, words, estimate = await self._driver.row(
+                f"""SELECT count(*), coalesce(sum(word_count), 0)::bigint,
+                           (SELECT reltuples::bigint FROM pg_class WHERE oid = '{table}'::regclass)
+                    FROM (SELECT word_count FROM {table} LIMIT {_MAX_COUNTED}) AS counted"""
+            ) or (0, 0, 0)
+            if rows == _MAX_COUNTED and estimate > rows:
+                is_estimated = True
+                rows, words = estimate, words * estimate // rows
+            total_rows, total_words = total_rows + rows, total_words + words
+        if is_estimated:
+            self._estimate = total_rows, total_words, time.monotonic() + _ESTIMATE_SECONDS
+        return total_rows, total_words
+
+    async def _count(self, term: SearchTerm) -> int:
+        """Count the rows with a term; estimate their number if there are many."""
+        if not is_storable(term.text):
+            return 0
+        total = 0
+        for kind in STORED_KINDS:
+            found = f"SELECT 1 AS candidate FROM {ENTITY_TYPES[kind].table} WHERE words @@ $1::tsquery"
+            sql = f"SELECT count(*) FROM ({found} LIMIT {_MAX_SCORED}) AS counted"
+            count: int = await self._driver.value(sql, _query(term))
+            if count == _MAX_SCORED:
+                plan = await self._driver.value(f"EXPLAIN (FORMAT JSON) {found}", _query(term))
+                count = max(count, int(msgspec.json.decode(plan)[0]["Plan"]["Plan Rows"]))
+            total += count
+        return total
+
+    async def find(self, search: StoredSearch) -> list[StoredMatch]:
+        if not all(map(is_storable, search.phrases)):
+            return []
+        async with self._row_security.as_indexed_operator():
+            terms = [(term, await self._stems(term.term)) for term in search.terms if term.frequency]
+            matches = [
+                StoredMatch(kind, row[0], _score(row, terms, search.frequencies.average_length))
+                for kind in search.kinds
+                for row in await self._candidates(search, kind, terms)
+            ]
+        matches.sort(key=lambda match: (-match.score, -match.number))
+        return matches[: search.limit]
+
+    async def _stems(self, term: SearchTerm) -> list[str]:
+        """Return the stems that a term matches."""
+        if not term.is_prefix:
+            return [term.text]
+        vectors = " UNION ALL ".join(
+            f"(SELECT words FROM {table} WHERE words @@ $1::tsquery LIMIT {_MAX_EXPANSIONS})"
+            for table in (ENTITY_TYPES[kind].table for kind in STORED_KINDS)
+        )
+        rows = await self._driver.rows(
+            f"""SELECT DISTINCT lexeme FROM ({vectors}) AS found, unnest(words)
+                WHERE starts_with(lexeme, $2) LIMIT {_MAX_EXPANSIONS}""",
+            _query(term),
+            term.text,
+        )
+        return [row[0] for row in rows]
+
+    async def _candidates(
+        self, search: StoredSearch, kind: StoredKind, terms: Sequence[_ExpandedTerm]
+    ) -> Sequence[Row]:
+        """Return the number, length and matching stems of rows that are worth scoring."""
+        bindings = Bindings(
+            search.user if kind == "task" else search.project, [stem for _, stems in terms for stem in stems]
+        )
+        if search.phrases:
+            conditions = [
+                _quoted_condition(self._native, kind, phrase, bindings) for phrase in search.phrases
+            ]
+            return await self._rows(kind, " AND ".join(conditions), _MAX_QUOTED, bindings)
+        if not terms:
+            return []
+        rarest = _rarest([term for term, _ in terms])
+        if rarest:
+            some = " | ".join(_query(term.term) for term in rarest)
+            condition = f"words @@ {bindings.add(some)}::tsquery"
+            return await self._rows(kind, condition, _MAX_SCORED, bindings)
+        every = " & ".join(_query(term.term) for term, _ in terms)
+        condition = f"words @@ {bindings.add(every)}::tsquery"
+        return await self._rows(kind, condition, search.limit, bindings)
+
+    async def _rows(self, kind: StoredKind, condition: str, limit: int, bindings: Bindings) -> Sequence[Row]:
+        described = ENTITY_TYPES[kind]
+        return await self._driver.rows(
+            f"""SELECT {described.key} AS candidate, word_count,
+                       ts_filter(setweight(words, 'A', $2::text[]), '{{a}}')::text
+                FROM {described.table} WHERE {OWNERS[kind]} = $1 AND {condition}
+                ORDER BY {described.key} DESC LIMIT {limit}""",
+            *bindings.values,
+        )
+
+
+def _rarest(terms: Sequence[WeightedTerm]) -> list[WeightedTerm]:
+    """Return the rarest terms, which few rows have."""
+    chosen, total = [], 0
+    for term in terms:
+        total += term.frequency
+        if total > _MAX_SCORED:
+            break
+        chosen.append(term)
+    return chosen
+
+
+def _score(row: Row, terms: Sequence[_ExpandedTerm], average_length: float) -> float:
+    """Return the score of a candidate."""
+    _, length, vector = row
+    counts = read_counts(vector)
+    score = 0.0
+    for term, stems in terms:
+        count = sum(counts.get(stem, 0.0) for stem in stems)
+        score += term.weight * term_score(count, length, average_length) if count else 0.0
+    return round(score, _DIGITS)
+
+
+def _quoted_condition(native: PostgresQueries, kind: StoredKind, phrase: str, bindings: Bindings) -> str:
+    """SQL for whether a row contains a quoted text, by the indexes of trigrams and of stems."""
+    indexed, plain = phrase_conditions(native, kind, phrase, bindings)
+    *terms, beginning = [*map(_query, parse_query(phrase, incomplete=True).terms)] or [""]
+    if terms:
+        beginning = " & ".join([*terms[:-1], f"({terms[-1]} | {beginning})"])
+    if beginning:
+        indexed = f"{indexed} OR (words @@ {bindings.add(beginning)}::tsquery AND ({plain}))"
+    return f"({indexed})"
+
+
+def _query(term: SearchTerm) -> str:
+    """Return the `tsquery` for rows with a term."""
+    # A stem has only letters and digits.
+    return f"'{term.text}'{':*' if term.is_prefix else ''}"

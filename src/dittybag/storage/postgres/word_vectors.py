@@ -1,0 +1,69 @@
+"""The stems of an entity as a `tsvector`, and the columns that hold them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dittybag.domain.entities import ENTITY_TYPES
+from dittybag.domain.ranked_search import COLUMN_WEIGHTS, STORED_KINDS, columns_of
+from dittybag.storage.postgres.postgres_connections import PostgresConnection
+from dittybag.storage.postgres.postgres_driver import PostgresDriver
+from dittybag.storage.sql.searched_entities import searched_entities
+
+#: The largest position, and less than the maximum size of the stems and positions in bytes, see
+#: https://www.postgresql.org/docs/current/textsearch-limitations.html.
+_MAX_POSITION: Final = 16_383
+_MAX_BYTES: Final = 1_000_000
+#: The maximum number of bytes of a stem beside its letters and positions.
+_OVERHEAD: Final = 4
+
+_COLUMNS: Final = len(COLUMN_WEIGHTS)
+_STEM: Final = re.compile(r"'([^']+)':([0-9A-D,]+)")
+
+
+def word_columns(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the values of the columns for the searched texts of an entity."""
+    columns = columns_of(texts)
+    positions: defaultdict[str, list[int]] = defaultdict(list)
+    for number, column in enumerate(columns):
+        for stem, count in Counter(column).items():
+            positions[stem].append(min(count * _COLUMNS + number, _MAX_POSITION - _COLUMNS + 1 + number))
+    parts, size = [], 0
+    for stem, places in positions.items():
+        size += len(stem.encode()) + 2 * len(places) + _OVERHEAD
+        if size > _MAX_BYTES:
+            break
+        parts.append(f"'{stem}':{','.join(map(str, places))}")
+    return {"words": " ".join(parts), "word_count": sum(map(len, columns))}
+
+
+def read_counts(vector: str) -> dict[str, float]:
+    """Return the occurrences of each stem of a vector, by column weight."""
+    return {
+        stem: sum(_weighted(int(place.rstrip("ABCD"))) for place in places.split(","))
+        for stem, places in _STEM.findall(vector)
+    }
+
+
+def _weighted(position: int) -> float:
+    count, column = divmod(position, _COLUMNS)
+    return count * COLUMN_WEIGHTS[column]
+
+
+async def fill_words(connection: PostgresConnection) -> None:
+    """Fill the columns of all entities, and index them."""
+    driver = PostgresDriver(connection)
+    async for kind, number, texts in searched_entities(driver):
+        described = ENTITY_TYPES[kind]
+        sql = f"UPDATE {described.table} SET words = $2, word_count = $3 WHERE {described.key} = $1"
+        await driver.run(sql, number, *word_columns(texts).values())
+    for kind in STORED_KINDS:
+        table = ENTITY_TYPES[kind].table
+        # A short pending list: the write that fills it has to merge all of it.
+        await connection.execute(
+            f"""CREATE INDEX {table}_words ON {table} USING gin (words)
+                WITH (gin_pending_list_limit = 256)"""
+        )

@@ -1,0 +1,65 @@
+"""The rows of the index of stems in SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import apsw
+
+from dittybag.domain.ranked_search import STORED_KINDS, StoredKind, columns_of
+from dittybag.storage.sql.searched_entities import searched_entities
+from dittybag.storage.sqlite.sqlite_driver import SqliteDriver, run_synchronously
+from dittybag.storage.sqlite.sqlite_text_search import INSERTS, WORD_INDEX
+
+#: The record with the number of rows and of the words of each column, as varints. `bm25` uses the same.
+_TOTALS: Final = f"SELECT block FROM {WORD_INDEX}_data WHERE id = 1"
+
+
+def row_id(kind: StoredKind, number: int) -> int:
+    """Return the row id of an entity."""
+    return 4 * number + STORED_KINDS.index(kind)
+
+
+def entity_of(row: int) -> tuple[StoredKind, int]:
+    """Return the kind and the number of the entity with a row id."""
+    return STORED_KINDS[row % 4], row // 4
+
+
+def column_values(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the values of the columns for the searched texts of an entity."""
+    return tuple(" ".join(column) for column in columns_of(texts))
+
+
+def fill_word_index(connection: apsw.Connection) -> None:
+    """Index all entities in an empty index."""
+    run_synchronously(_fill(connection))
+
+
+async def _fill(connection: apsw.Connection) -> None:
+    async for kind, number, texts in searched_entities(SqliteDriver(connection)):
+        connection.execute(INSERTS[WORD_INDEX], (row_id(kind, number), *column_values(texts)))
+
+
+def count_rows_and_words(connection: apsw.Connection) -> tuple[int, int]:
+    """Return the number of rows of the index and of their words."""
+    record: bytes | None = connection.execute(_TOTALS).get
+    rows, *words = _read_varints(record or b"") or [0]
+    return rows, sum(words)
+
+
+def _read_varints(record: bytes) -> list[int]:
+    """Return the numbers of a record in SQLite's format: seven bits a byte, the highest first."""
+    numbers: list[int] = []
+    value = length = 0
+    for byte in record:
+        length += 1
+        if length == 9:  # the ninth byte has eight bits
+            numbers.append(value << 8 | byte)
+            value = length = 0
+            continue
+        value = value << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(value)
+            value = length = 0
+    return numbers

@@ -1,0 +1,397 @@
+"""The tools of the profile `agent` save, read, use, delete and restore prompts, resources and tasks."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.agent_calls import AgentCalls
+from tests.contracts.contract_replay import ServerVariant, StartServer
+from tests.contracts.library_fixtures import write_twig_library
+
+PNG = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg=="
+)
+WEBP = b"RIFF\x24\0\0\0WEBPVP8 " + bytes(24)
+PDF = b"%PDF-1.7\n" + bytes(range(256)) * 20
+
+
+@pytest.fixture(params=[ServerVariant("stdio"), ServerVariant("http", "postgres")], ids=str)
+def variant(request: pytest.FixtureRequest) -> ServerVariant:
+    chosen: ServerVariant = request.param
+    return chosen
+
+
+@pytest.fixture
+def agent(serve: StartServer) -> AgentCalls:
+    return AgentCalls(serve("agent"))
+
+
+def encoded(content: bytes) -> str:
+    return b64encode(content).decode()
+
+
+# Prompts
+
+
+def test_a_prompt_is_created_updated_and_used(agent: AgentCalls) -> None:
+    saved = agent.data("save_prompt", name="greet", content="Hello {{ who }}", tags=["Mail"])
+    assert saved == {
+        "ref": "greet",
+        "created": True,
+        "version": 1,
+        "arguments": ["who"],
+        "note": "the variable {{ who }} is now an argument; verbatim: true keeps the braces as text",
+    }
+    assert agent.use_prompt("greet", who="Ann") == "Hello Ann"
+    saved = agent.data("save_prompt", name="greet", content="Dear {{ who }} of {{ town }}", title="Greeting")
+    assert (saved["created"], saved["version"], saved["arguments"]) == (False, 2, ["who", "town"])
+    blocks, described = agent.read("greet")
+    assert [block["text"] for block in blocks] == ["Dear {{ who }} of {{ town }}"]
+    assert (described["title"], described["tags"], described["version"]) == ("Greeting", ["mail"], 2)
+    assert described["arguments"] == [
+        {"name": "who", "required": True},
+        {"name": "town", "required": True},
+    ]
+
+
+def test_literal_braces_stay_if_the_content_is_verbatim(agent: AgentCalls) -> None:
+    saved = agent.data("save_prompt", name="hugo", content="Write {{ title }}", verbatim=True)
+    assert "arguments" not in saved
+    assert agent.use_prompt("hugo") == "Write {{ title }}"
+    agent.data("save_prompt", name="hugo", content="Write {{ title }}!", verbatim=True)
+    assert agent.use_prompt("hugo") == "Write {{ title }}!"
+
+
+def test_declared_arguments_are_kept(agent: AgentCalls) -> None:
+    declared = [{"name": "who", "description": "A name", "required": False, "choices": None}]
+    saved = agent.data("save_prompt", name="greet", content="Hello {{ who }}", arguments=declared)
+    assert "note" not in saved
+    assert agent.use_prompt("greet") == "Hello "
+    _, described = agent.read("greet")
+    assert described["arguments"] == [{"name": "who", "required": False, "description": "A name"}]
+
+
+def test_a_version_is_compared_before_it_is_replaced(agent: AgentCalls) -> None:
+    for tool, address in (("save_prompt", {"name": "a"}), ("save_resource", {"uri": "file:///a"})):
+        code, message = agent.error(tool, **address, content="x", if_version=1)
+        assert (code, "does not exist" in message) == ("CONFLICT", True)
+        assert agent.data(tool, **address, content="x", if_version=0)["created"]
+        code, message = agent.error(tool, **address, content="y", if_version=0)
+        assert (code, "has version 1" in message) == ("CONFLICT", True)
+        assert agent.data(tool, **address, content="y", if_version=1)["version"] == 2
+        code, message = agent.error(tool, **address, content="z", if_version=1)
+        assert (code, "has version 2" in message) == ("CONFLICT", True)
+    assert agent.read_text("prompt:a") == agent.read_text("file:///a") == "y"
+
+
+def test_a_missing_argument_is_named_and_null_is_missing(agent: AgentCalls) -> None:
+    agent.data("save_prompt", name="greet", content="Hello {{ who }}")
+    for arguments in ({}, {"who": None}):
+        code, message = agent.error("use_prompt", ref="greet", arguments=arguments)
+        assert code == "INVALID_INPUT"
+        assert "who" in message
+
+
+def test_a_library_prompt_is_read_and_used(serve: StartServer, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    write_twig_library(home / "libraries" / "team", {"greet": "Hello {{ who }}"}, "who")
+    agent = AgentCalls(serve("agent", env={"DITTYBAG_HOME": str(home)}))
+    assert agent.use_prompt("team:greet", who="Ann") == "Hello Ann"
+    blocks, described = agent.read("team:greet")
+    assert blocks == [{"type": "text", "text": "Hello {{ who }}"}]
+    assert (described["ref"], described["kind"]) == ("team:greet", "library_prompt")
+    assert agent.error("delete", ref="team:greet")[0] == "NOT_ALLOWED"
+    assert agent.error("use_prompt", ref="team:great")[1].endswith("Did you mean team:greet?")
+
+
+def test_a_long_rendering_comes_in_pieces(agent: AgentCalls) -> None:
+    text = 'Read "this":\n{{ text }}'
+    agent.data("save_prompt", name="long", content=text)
+    value = 'ä\\"\n' * 20_000
+    pieces: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        part = agent.data("use_prompt", ref="long", arguments={"text": value}, offset=offset)
+        pieces += [message["text"] for message in part["messages"]]
+        offset = part.get("next_offset")
+    assert len(pieces) > 3
+    assert "".join(pieces) == f'Read "this":\n{value}'
+
+
+# Resources
+
+
+def test_a_resource_is_created_and_updated(agent: AgentCalls) -> None:
+    saved = agent.data("save_resource", uri="file:///docs/a%20note.md", content="# One")
+    assert saved == {"ref": "file:///docs/a%20note.md", "created": True, "version": 1}
+    _, described = agent.read("file:///docs/a%20note.md")
+    assert (described["name"], described["mime_type"]) == ("a-note.md", "text/markdown")
+    saved = agent.data("save_resource", uri="file:///docs/a%20note.md", content="# Two", title="Note")
+    assert (saved["created"], saved["version"]) == (False, 2)
+    assert agent.data("save_resource", uri="file:///docs/a%20note.md", title="Notes")["version"] == 3
+    blocks, described = agent.read("a-note.md")
+    assert blocks == [{"type": "text", "text": "# Two"}]
+    assert described["title"] == "Notes"
+
+
+def test_resources_with_the_same_file_name_get_different_names(agent: AgentCalls) -> None:
+    for folder in ("a", "b", "c"):
+        agent.data("save_resource", uri=f"file:///{folder}/notes.md", content=folder)
+    assert [agent.read_text(f"resource:{name}") for name in ("notes.md", "notes.md-2", "notes.md-3")] == [
+        "a",
+        "b",
+        "c",
+    ]
+    code, _ = agent.error("save_resource", uri="file:///d/notes.md", content="d", name="notes.md")
+    assert code == "DUPLICATE_NAME"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({}, "content or base64 is required for a new resource"),
+        ({"content": "a", "base64": "YQ=="}, "Give either content or base64, not both"),
+        ({"base64": "?"}, "base64 must be valid base64; use content for text"),
+    ],
+)
+def test_a_resource_needs_one_content(agent: AgentCalls, arguments: dict[str, str], problem: str) -> None:
+    assert agent.error("save_resource", uri="file:///a", **arguments) == ("INVALID_INPUT", problem)
+
+
+def test_a_text_of_a_mebibyte_is_read_back_in_pieces(agent: AgentCalls) -> None:
+    # Escapes, characters of up to four bytes, combined characters and lines of different lengths.
+    unit = 'é "quoted" \\ path\r\n\te\u0301 日本語 👩\u200d👩\u200d👧 🇩🇪 \u0001 '
+    text = (unit * (1024 * 1024 // len(unit.encode()) + 1)).encode()[: 1024 * 1024].decode(errors="ignore")
+    agent.data("save_resource", uri="file:///long.txt", content=text)
+    assert agent.read_text("file:///long.txt", max_tokens=100_000) == text
+    blocks, described = agent.read("file:///long.txt")
+    assert described["characters"] == len(text)
+    assert described["next_offset"] == len(blocks[0]["text"])
+    assert agent.error("read", ref="file:///long.txt", offset=len(text) + 1)[0] == "INVALID_INPUT"
+
+
+def test_a_piece_does_not_end_inside_a_combined_character(agent: AgentCalls) -> None:
+    text = "👩\u200d👩\u200d👧e\u0301\r\n🇩🇪👍🏽" * 1000
+    agent.data("save_resource", uri="file:///faces", content=text)
+    for offset in range(20):
+        blocks, described = agent.read("file:///faces", offset=offset, max_tokens=1000)
+        after = text[described["next_offset"]]
+        assert after in "👩e\r🇩👍", ascii(blocks[0]["text"][-5:] + "|" + after)
+    assert agent.read_text("file:///faces", max_tokens=1000) == text
+
+
+def test_a_long_run_of_marks_is_read_to_its_end(agent: AgentCalls) -> None:
+    text = "e" + "\u0301" * 30_000
+    agent.data("save_resource", uri="file:///zalgo", content=text)
+    assert agent.read_text("file:///zalgo", max_tokens=1000) == text
+
+
+@pytest.mark.parametrize(("content", "mime_type"), [(PNG, "image/png"), (WEBP, "image/webp")])
+def test_an_image_is_image_content(agent: AgentCalls, content: bytes, mime_type: str) -> None:
+    ending = mime_type.partition("/")[2]
+    agent.data("save_resource", uri=f"file:///a.{ending}", base64=encoded(content))
+    (block,), described = agent.read(f"file:///a.{ending}")
+    assert block == {"type": "image", "data": encoded(content), "mimeType": mime_type}
+    assert described["bytes"] == len(content)
+
+
+def test_audio_is_audio_content(agent: AgentCalls) -> None:
+    agent.data("save_resource", uri="file:///a.mp3", base64=encoded(b"ID3"), mime_type="audio/mpeg")
+    (block,), _ = agent.read("file:///a.mp3")
+    assert block == {"type": "audio", "data": encoded(b"ID3"), "mimeType": "audio/mpeg"}
+
+
+def test_what_is_only_called_an_image_is_not_sent_as_one(agent: AgentCalls) -> None:
+    agent.data("save_resource", uri="file:///a.png", base64=encoded(b"\0fake"), mime_type="image/png")
+    (block,), _ = agent.read("file:///a.png")
+    assert block["type"] == "resource"
+    assert block["resource"]["blob"] == encoded(b"\0fake")
+
+
+def test_another_binary_is_an_embedded_resource_or_a_link(agent: AgentCalls) -> None:
+    agent.data("save_resource", uri="file:///a.pdf", base64=encoded(PDF))
+    (block,), described = agent.read("file:///a.pdf")
+    assert block["type"] == "resource"
+    assert block["resource"] == {
+        "uri": "file:///a.pdf",
+        "mimeType": "application/pdf",
+        "blob": encoded(PDF),
+    }
+    large = PDF * 10
+    agent.data("save_resource", uri="file:///b.pdf", base64=encoded(large))
+    (block,), described = agent.read("file:///b.pdf")
+    assert block == {
+        "type": "resource_link",
+        "uri": "file:///b.pdf",
+        "name": "b.pdf",
+        "mimeType": "application/pdf",
+        "size": len(large),
+    }
+    assert described["more"] == "read with offset=0 to get it as base64 in pieces"
+    assert b64decode(agent.read_text("file:///b.pdf"), validate=True) == large
+    (block,), _ = agent.read("file:///b.pdf", max_tokens=100_000)
+    assert b64decode(block["resource"]["blob"]) == large
+
+
+def test_a_resource_template_is_read_by_a_uri(agent: AgentCalls) -> None:
+    agent.data("save_resource", uri="greet://{who}", content="Hello {{ who }}", mime_type="text/plain")
+    blocks, described = agent.read("greet://ann")
+    assert blocks == [{"type": "text", "text": "Hello ann"}]
+    assert (described["ref"], described["mime_type"]) == ("greet://ann", "text/plain")
+    blocks, _ = agent.read("dittybag://projects/default")
+    assert '"resources":1' in blocks[0]["text"]
+
+
+# Tasks
+
+
+def test_tasks_are_added_together_and_undone_together(agent: AgentCalls) -> None:
+    new = [
+        {"title": "Call the bank", "due_date": "tomorrow", "priority": 5, "notes": "About the loan"},
+        {"title": "Tidy up", "due_date": None, "project": "home"},
+    ]
+    tomorrow = (datetime.now().astimezone().date() + timedelta(1)).isoformat()
+    first, second = agent.data("task_add", tasks=new)["added"]
+    assert first == {
+        "ref": first["ref"],
+        "title": "Call the bank",
+        "priority": 5,
+        "due_date": tomorrow,
+        "done": False,
+    }
+    assert (second["title"], second["project"], second["priority"]) == ("Tidy up", "home", 3)
+    blocks, described = agent.read(first["ref"])
+    assert blocks == [{"type": "text", "text": "About the loan"}]
+    assert (described["kind"], described["due_date"], described["done"]) == ("task", tomorrow, False)
+    undone = agent.data("undo", ref=second["ref"])["undone"]
+    assert [row["title"] for row in undone] == ["Call the bank", "Tidy up"]
+    assert agent.data("task_list") == {"tasks": [], "total": 0}
+
+
+def test_problems_of_all_tasks_are_reported_and_nothing_is_added(agent: AgentCalls) -> None:
+    code, message = agent.error(
+        "task_add", tasks=[{"title": "A"}, {"title": "B", "due_date": "someday"}, {"title": ""}]
+    )
+    assert code == "INVALID_INPUT"
+    assert message.startswith("tasks[1]: due_date 'someday' is not a date; use for example tomorrow, ")
+    assert message.endswith("; tasks[2]: Title must be between 1 and 500 characters")
+    code, message = agent.error("task_add", tasks=[{"titel": "A"}, "B"])
+    assert message == (
+        "tasks[0].title is required; tasks[0].titel is not an argument; did you mean title?; "
+        "tasks[1] must be an object, not a string"
+    )
+    assert agent.data("task_list")["total"] == 0
+
+
+def test_tasks_are_filtered_and_paged(agent: AgentCalls) -> None:
+    agent.data(
+        "task_add",
+        tasks=[
+            {"title": "Low", "priority": 1, "project": "a"},
+            {"title": "High", "priority": 5, "due_date": "2026-01-02", "notes": "n" * 1000},
+            {"title": "Later", "due_date": "2026-03-01", "project": "a"},
+        ],
+    )
+
+    def titles(**arguments: object) -> list[str]:
+        return [row["title"] for row in agent.data("task_list", **arguments)["tasks"]]
+
+    assert titles() == ["High", "Later", "Low"]
+    assert titles(order="newest") == ["Later", "High", "Low"]
+    assert titles(order="due") == ["High", "Later", "Low"]
+    assert titles(project="a", priority=None) == ["Later", "Low"]
+    assert titles(project="(no project)") == titles(due_by="2026-02-01") == ["High"]
+    page = agent.data("task_list", limit=2)
+    assert (page["more"], page["next_offset"], page["total"]) == ("1 more; offset=2", 2, 3)
+    assert titles(offset=2) == ["Low"]
+
+
+def test_a_task_is_changed_completed_and_reopened(agent: AgentCalls) -> None:
+    (task,) = agent.data("task_add", tasks=[{"title": "A", "due_date": "fri", "notes": "n"}])["added"]
+    ref = task["ref"]
+    changed = agent.data("task_update", ref=ref, done=True, title="B", due_date=None, notes=None)
+    assert changed == {"ref": ref, "title": "B", "priority": 3, "done": True}
+    assert agent.read_text(ref) == "n"
+    assert agent.data("task_list", done=True)["total"] == 1
+    changed = agent.data("task_update", ref=ref.removeprefix("task:"), done=False, notes="")
+    assert (changed["done"], agent.read(ref)[0]) == (False, [])
+    # One call is one change.
+    assert [row["action"] for row in agent.data("history", ref=ref)["changes"]] == [
+        "reopened",
+        "completed",
+        "created",
+    ]
+    assert agent.error("task_update", ref=ref) == (
+        "INVALID_INPUT",
+        "Nothing to update: give at least one field",
+    )
+
+
+# History
+
+
+def test_a_deleted_item_is_found_in_the_history_and_restored(agent: AgentCalls) -> None:
+    agent.data("save_prompt", name="a", content="one")
+    agent.data("save_resource", uri="file:///a.md", content="two")
+    (task,) = agent.data("task_add", tasks=[{"title": "three"}])["added"]
+    for ref, kind in (("a", "prompt"), ("file:///a.md", "resource"), (task["ref"], "task")):
+        assert agent.data("delete", ref=ref)["kind"] == kind
+        assert agent.error("read", ref=ref)[0] == "NOT_FOUND"
+        assert [row["action"] for row in agent.data("history", ref=ref)["changes"]] == ["deleted", "created"]
+        undone = agent.data("undo", ref=ref)
+        assert [row["action"] for row in undone["undone"]] == ["deleted"]
+        assert agent.read(ref)[1]["kind"] == kind
+        agent.data("undo", ref=undone["by"])
+        assert agent.error("read", ref=ref)[0] == "NOT_FOUND"
+
+
+def test_a_change_is_shown_as_a_diff(agent: AgentCalls) -> None:
+    agent.data("save_prompt", name="a", content="one\ntwo\n")
+    agent.data("save_prompt", name="a", content="one\n2\n", title="A")
+    change = agent.data("history", ref="a")["changes"][0]
+    (block,), described = agent.read(change["ref"])
+    assert block["text"].splitlines() == [
+        "-title: a",
+        "+title: A",
+        "@@ content @@",
+        "@@ -1,2 +1,2 @@",
+        " one",
+        "-two",
+        "+2",
+    ]
+    assert (described["kind"], described["action"]) == ("change", "changed prompt A")
+
+
+def test_later_changes_are_not_overwritten_without_force(agent: AgentCalls) -> None:
+    agent.data("save_prompt", name="a", content="one")
+    agent.data("save_prompt", name="a", content="two")
+    later, first = (row["ref"] for row in agent.data("history", ref="a")["changes"])
+    code, message = agent.error("undo", ref=first)
+    assert code == "CONFLICT"
+    assert f"The same items were changed later: {later}." in message
+    agent.data("undo", ref=first, force=True)
+    assert agent.error("read", ref="a")[0] == "NOT_FOUND"
+
+
+def test_the_history_is_filtered_and_paged(agent: AgentCalls) -> None:
+    for number in range(5):
+        agent.data("save_prompt", name=f"p{number}", content="x")
+    agent.data("task_add", tasks=[{"title": "t"}])
+    seen: list[str] = []
+    before: int | None = None
+    while True:
+        page = agent.data("history", kind="prompt", limit=2, before=before)
+        seen += [row["title"] for row in page["changes"]]
+        before = page.get("next_before")
+        if before is None:
+            break
+    assert seen == ["p4", "p3", "p2", "p1", "p0"]
+    assert agent.data("history", actor="nobody") == {"changes": []}
+
+
+def test_the_workspace_itself_cannot_be_undone(agent: AgentCalls) -> None:
+    assert agent.error("undo", ref="change:1")[0] == "NOT_ALLOWED"
