@@ -16,11 +16,12 @@ from typing import Final
 _NO_TESTS_COLLECTED: Final = 5
 
 #: Three processes keep two processors busy, because many tests wait for a time limit or for a notification.
-_PROCESSES: Final = 3 * len(os.sched_getaffinity(0)) // 2
+#: Each takes up to 700 MB of memory.
+_PROCESSES: Final = min(max(3 * len(os.sched_getaffinity(0)) // 2, 2), 6)
 
 #: First the tests that run in several processes, then the tests that must run alone.
 _PARTS: Final = (
-    ("-m", "not alone", "--numprocesses", str(max(_PROCESSES, 2)), "--dist", "worksteal"),
+    ("-m", "not alone", "--numprocesses", str(_PROCESSES), "--dist", "worksteal"),
     ("-m", "alone"),
 )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from urllib.parse import urljoin
+from weakref import WeakKeyDictionary
 
 import pytest
 from msgspec import Struct
@@ -62,13 +63,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProces
         yield server
 
 
-#: Windows that no test uses. A new window costs as much as opening seven pages in an existing one.
-IdleWindows: TypeAlias = dict[Screen, list[Page]]
+class IdleWindows(Struct):
+    """What tests leave to the next ones. A new window costs as much as seven pages in an existing one."""
+
+    #: Windows that no test uses.
+    pages: dict[Screen, list[Page]]
+    #: Cookies of signed-in windows.
+    cookies: WeakKeyDictionary[WebServerProcess, Any]
 
 
 @pytest.fixture(scope="package")
 def idle_windows(browser: Browser) -> IdleWindows:
-    return {screen: [] for screen in SCREENS}
+    return IdleWindows({screen: [] for screen in SCREENS}, WeakKeyDictionary())
 
 
 class BrowserWindows:
@@ -79,7 +85,6 @@ class BrowserWindows:
         self._idle = idle
         self._own: list[Page] = []
         self._reusable: list[tuple[Screen, Page]] = []
-        self._cookies: dict[str, Any] = {}
         self.problems: list[str] = []
 
     def open(
@@ -91,11 +96,12 @@ class BrowserWindows:
         signed_in: bool = True,
         own: bool = False,
     ) -> Page:
-        """Open a page of the server in a window without cookies.
+        """Open a page of the server in a window without cookies other than those of a session.
 
         `own`: the test adds listeners, permissions or settings, so no other test must use the window.
         """
-        page = self._new_window(screen) if own or not self._idle[screen] else self._idle[screen].pop()
+        idle = self._idle.pages[screen]
+        page = self._new_window(screen) if own or not idle else idle.pop()
         if own:
             self._own.append(page)
         else:
@@ -103,11 +109,12 @@ class BrowserWindows:
         page.on("console", self._record_console_message)
         page.on("pageerror", self._record_error)
         if signed_in:
-            if server.origin not in self._cookies:
+            cookies = self._idle.cookies
+            if server not in cookies:
                 page.goto(server.new_link())
                 page.wait_for_url(f"{server.origin}/p/**")
-                self._cookies[server.origin] = page.context.cookies()
-            page.context.add_cookies(self._cookies[server.origin])
+                cookies[server] = page.context.cookies()
+            page.context.add_cookies(cookies[server])
         page.goto(server.origin + path)
         return page
 
@@ -136,7 +143,7 @@ class BrowserWindows:
             page.remove_listener("console", self._record_console_message)
             page.remove_listener("pageerror", self._record_error)
             if _forget(page):
-                self._idle[screen].append(page)
+                self._idle.pages[screen].append(page)
             else:
                 page.context.close()
 
