@@ -89,7 +89,7 @@ def test_help_loads_no_store(tmp_path: Path) -> None:
     require_at_most(15, modules)
 
 
-@pytest.mark.parametrize(("project", "count"), [((), 142), (("--project", "auto"), 148)], ids=["", "auto"])
+@pytest.mark.parametrize(("project", "count"), [((), 153), (("--project", "auto"), 159)], ids=["", "auto"])
 def test_a_server_on_stdio_loads_no_command_line_and_no_http(
     tmp_path: Path, project: tuple[str, ...], count: int
 ) -> None:

@@ -17,10 +17,10 @@ from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.project_tool import project
 
 PROFILE: Final = "with-project"
+TOOLS: Final = (*PROFILES["all"].tools, project)
 
 if __name__ == "__main__":
-    whole = PROFILES["all"]
-    PROFILES[PROFILE] = replace(whole, name=PROFILE, tools=(*whole.tools, project))
+    PROFILES[PROFILE] = replace(PROFILES["all"], name=PROFILE, tool_module="tests.folders.project_server")
     if (seconds := os.environ.get("ROOTS_SECONDS")) is not None:
         connection_projects.ROOTS_SECONDS = float(seconds)  # type: ignore[misc]  # final otherwise
     sys.exit(main())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag import __version__
-from dittybag.contracts import agent, mcpkg, native, prompt_store, task_manager
 from dittybag.contracts.connection_projects import SwitchedProjects
 from dittybag.contracts.error_formats import unusable_prompt, unusable_prompt_of_contracts
 from dittybag.contracts.library_prompts import (
@@ -21,12 +21,11 @@ from dittybag.contracts.library_prompts import (
     prompt_info,
     twig_prompt_info,
 )
-from dittybag.contracts.project_tool import project
 from dittybag.contracts.server_icon import ICONS
 from dittybag.contracts.skill_extension import ResourcesWithSkills, SkillExtension
 from dittybag.contracts.stored_prompts import StoredPrompts, UnusablePromptFormatter
 from dittybag.contracts.stored_resources import MissingResourceFormatter, StoredResources
-from dittybag.contracts.tool_specs import ServerScope, ToolSpec
+from dittybag.contracts.tool_specs import SELECTS, ServerScope, ToolSpec
 from dittybag.domain import resources
 from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import ChangeNotification
@@ -103,7 +102,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     default_version: str
     #: The revision in the response to `HEAD /`.
     advertised_version: str = NEWEST_HANDSHAKE
-    tools: tuple[ToolSpec[Any], ...] = ()
+    #: The module with its tools.
+    tool_module: str | None = None
     capabilities: Capabilities
     #: Which prompts are listed: those of the project, those of the libraries, or both.
     prompts: Literal["stored", "library", "both"] = "stored"
@@ -136,6 +136,14 @@ class Profile(Struct, frozen=True, kw_only=True):
         return self.prompts != "stored" or self.skills
 
     @property
+    def tools(self) -> tuple[ToolSpec[Any], ...]:
+        """Its tools, imported on first use because a server has one profile."""
+        if self.tool_module is None:
+            return ()
+        tools: tuple[ToolSpec[Any], ...] = import_module(self.tool_module).TOOLS
+        return tools
+
+    @property
     def notifies(self) -> bool:
         """Whether clients are notified of changes."""
         lists = (self.capabilities.prompts, self.capabilities.resources)
@@ -163,7 +171,7 @@ PROFILES: Final = {
             server_name="dittybag",
             server_version=__version__,
             default_version=NEWEST_HANDSHAKE,
-            tools=native.TOOLS,
+            tool_module="dittybag.contracts.native",
             prompts="both",
             capabilities=_OWN_CAPABILITIES,
             own_templates=True,
@@ -181,7 +189,7 @@ PROFILES: Final = {
             server_name="dittybag",
             server_version=__version__,
             default_version=NEWEST_HANDSHAKE,
-            tools=agent.TOOLS,
+            tool_module="dittybag.contracts.agent",
             prompts="both",
             capabilities=_OWN_CAPABILITIES,
             own_templates=True,
@@ -198,7 +206,7 @@ PROFILES: Final = {
             server_name="mcpkg",
             server_version="0.1.0",
             default_version=V2024_11_05,
-            tools=mcpkg.TOOLS,
+            tool_module="dittybag.contracts.mcpkg",
             capabilities=Capabilities(
                 prompts=_LIST_CHANGED_FALSE,
                 resources=ResourceFeature(list_changed=False),
@@ -224,7 +232,7 @@ PROFILES: Final = {
             server_version="0.1.0",
             default_version=V2025_06_18,
             advertised_version=V2025_06_18,
-            tools=task_manager.TOOLS,
+            tool_module="dittybag.contracts.task_manager",
             capabilities=Capabilities(tools=ListFeature()),
         ),
         Profile(
@@ -232,7 +240,7 @@ PROFILES: Final = {
             server_name="prompt-store",
             server_version="0.1.0",
             default_version=NEWEST_HANDSHAKE,
-            tools=prompt_store.TOOLS,
+            tool_module="dittybag.contracts.prompt_store",
             capabilities=Capabilities(tools=_LIST_CHANGED_TRUE),
         ),
     )
@@ -329,7 +337,11 @@ def _preparation(profile: Profile, scope: ServerScope) -> Preparation | None:
     """Return what selects the project of each request; `None` if the server has one project."""
     if scope.automatic is not None:
         return scope.automatic.prepare
-    return SwitchedProjects(scope.workspace).prepare if project in profile.tools else None
+    return (
+        SwitchedProjects(scope.workspace).prepare
+        if any(tool.effect is SELECTS for tool in profile.tools)
+        else None
+    )
 
 
 def _prompts(profile: Profile, scope: ServerScope) -> PromptSource:
