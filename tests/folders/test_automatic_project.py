@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Barrier, Thread
@@ -15,7 +14,6 @@ import pytest
 
 from tests.cli.cli_runner import data
 from tests.folders.folder_client import FolderClient, Machine
-from tests.postgres_servers import PostgresServer
 from tests.programs import GIT
 
 LISTS_CHANGED = ("notifications/prompts/list_changed", "notifications/resources/list_changed")
@@ -600,13 +598,6 @@ def test_an_import_and_an_export_know_the_project_of_the_folder(machine: Machine
 
 
 # PostgreSQL
-
-
-@pytest.fixture
-def postgres_url(shared_postgres: PostgresServer) -> Iterator[str]:
-    shared_postgres.sql("CREATE SCHEMA folders")
-    yield shared_postgres.url(password="hidden", schema="folders")
-    shared_postgres.sql("DROP SCHEMA folders CASCADE")
 
 
 def test_folders_have_projects_on_postgresql(machine: Machine, postgres_url: str) -> None:
