@@ -93,6 +93,7 @@ def test_the_project_of_a_folder_is_shown(machine: Machine) -> None:
     result = machine.command(top, "project", "show")
     assert result.stdout.split("\n")[0] == "Project:   website"
     assert "does not exist yet" in result.stderr
+    assert "is not linked" not in result.stderr
     machine.command(top, "prompt", "add", "a", "x", "-p", "auto")
     shown = data(machine.command(top, "project", "show", "--json"))
     assert {name: shown[name] for name in ("name", "prompts", "exists", "folders")} == {
@@ -103,6 +104,14 @@ def test_the_project_of_a_folder_is_shown(machine: Machine) -> None:
     }
     assert data(machine.command(machine.path, "project", "show", "default", "--json"))["folders"] == []
     assert "Folder:    " in machine.command(machine.path, "project", "show", "website").stdout
+
+
+def test_a_project_with_the_name_of_the_folder_that_is_not_linked_is_mentioned(machine: Machine) -> None:
+    top = machine.repository("src", "website")
+    machine.command(machine.path, "project", "create", "website")
+    result = machine.command(top, "project", "show")
+    assert result.stdout.startswith("Project:   src-website\n")
+    assert "project 'website' exists, but is not linked to this folder" in result.stderr
 
 
 def test_the_file_of_links_is_private(machine: Machine) -> None:

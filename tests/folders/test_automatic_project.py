@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Barrier, Thread
@@ -15,7 +14,6 @@ import pytest
 
 from tests.cli.cli_runner import data
 from tests.folders.folder_client import FolderClient, Machine
-from tests.postgres_servers import PostgresServer
 from tests.programs import GIT
 
 LISTS_CHANGED = ("notifications/prompts/list_changed", "notifications/resources/list_changed")
@@ -113,6 +111,25 @@ def test_a_git_file_that_leads_nowhere_marks_the_top(machine: Machine, content: 
     broken = machine.folder("outer", "broken")
     (broken / ".git").write_text(content)
     assert machine.write(machine.folder("outer", "broken", "sub")) == "broken"
+
+
+def test_a_folder_cannot_claim_to_be_a_worktree(git_machine: Machine) -> None:
+    """The repository must know the worktree: the folder may come from somewhere else."""
+    machine = git_machine
+    top = machine.checkout("website")
+    machine.git(top, "worktree", "add", "-q", "../fix")
+    machine.write(top, "secret")
+    downloaded = machine.folder("downloaded")
+    (downloaded / ".git").write_text((machine.path / "fix" / ".git").read_text())
+    assert machine.read(downloaded) == []
+    assert machine.write(downloaded) == "downloaded"
+    # Nor with data of its own.
+    for name, back in (("hostile", "../.git"), ("broken", "\0")):
+        hostile, claimed = machine.folder(name), machine.folder(name, "data")
+        (hostile / ".git").write_text("gitdir: data")
+        (claimed / "commondir").write_text(f"{top}/.git")
+        (claimed / "gitdir").write_text(back)
+        assert machine.write(hostile) == name
 
 
 def test_a_link_leads_to_the_same_project(machine: Machine) -> None:
@@ -600,13 +617,6 @@ def test_an_import_and_an_export_know_the_project_of_the_folder(machine: Machine
 
 
 # PostgreSQL
-
-
-@pytest.fixture
-def postgres_url(shared_postgres: PostgresServer) -> Iterator[str]:
-    shared_postgres.sql("CREATE SCHEMA folders")
-    yield shared_postgres.url(password="hidden", schema="folders")
-    shared_postgres.sql("DROP SCHEMA folders CASCADE")
 
 
 def test_folders_have_projects_on_postgresql(machine: Machine, postgres_url: str) -> None:

@@ -85,14 +85,15 @@ def test_a_switch_changes_the_project_of_the_connection_only(machine: Machine, s
         assert client.prompts() == ["of-one"]
 
 
-def test_what_follows_a_switch_on_the_wire_sees_the_new_project(machine: Machine) -> None:
-    with fixed(machine) as client:
-        first = client.request(
-            "tools/call", {"name": "project", "arguments": {"action": "switch", "name": "two"}}
-        )
-        second = client.request("prompts/list", {})
-        client.response(first)
-        assert [item["name"] for item in client.response(second)["result"]["prompts"]] == ["of-two"]
+def test_what_follows_a_switch_on_the_wire_sees_the_new_project(machine: Machine, postgres_url: str) -> None:
+    """On PostgreSQL, where the switch has to wait for the database."""
+    with FolderClient(machine, machine.home, "--db", postgres_url) as client:
+        client.call("project", action="create", name="two")
+        client.save("of-default")
+        switch = {"name": "project", "arguments": {"action": "switch", "name": "two"}}
+        first, second = client.request("tools/call", switch), client.request("prompts/list", {})
+        assert client.response(first)["result"]["structuredContent"]["current"] == "two"
+        assert client.response(second)["result"]["prompts"] == []
 
 
 def test_notifications_follow_the_switch(machine: Machine) -> None:

@@ -62,7 +62,7 @@ def show(name: str | None, options: WorkspaceOptions) -> None:
       dittybag project show website
     """
     options = replace(options, project=name or AUTOMATIC)
-    sizes, project = options.run(_find_with_sizes)
+    sizes, project, wanted = options.run(_find_with_sizes)
     size = next((item for item in sizes if item.project.id == project.id), None)
     if size is None:
         size = ProjectSize(project=project, prompts=0, resources=0, tasks=0)
@@ -80,11 +80,15 @@ def show(name: str | None, options: WorkspaceOptions) -> None:
     print_result(data, *lines)
     if not data["exists"]:
         note("this project does not exist yet; the first write in this folder creates it")
+        if wanted not in (None, project.name):
+            note(f"project '{wanted}' exists, but is not linked to this folder; see `dittybag project link`")
 
 
-async def _find_with_sizes(session: WorkspaceSession) -> tuple[list[ProjectSize], Project]:
-    projects = session.workspace.projects
-    return await projects.all(), await projects.of_caller(session.caller)
+async def _find_with_sizes(session: WorkspaceSession) -> tuple[list[ProjectSize], Project, str | None]:
+    """Return all projects, the one to show, and the name that a new one would have if it were free."""
+    projects, folder = session.workspace.projects, session.caller.folder
+    wanted = None if folder is None else next(folder.names())
+    return await projects.all(), await projects.of_caller(session.caller), wanted
 
 
 def _folders(options: WorkspaceOptions) -> dict[ProjectKey, list[str]]:

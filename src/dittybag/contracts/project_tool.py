@@ -22,14 +22,17 @@ _MAX_LISTED: Final = 50
 
 class UseProject(Struct, kw_only=True, forbid_unknown_fields=True):
     action: Literal["list", "create", "switch"] = "list"
-    name: Annotated[str, Meta(description="Project; to switch back, none")] | UnsetType = UNSET
+    name: (
+        Annotated[str, Meta(description="Project to create or switch to; without it, switch goes back")]
+        | UnsetType
+    ) = UNSET
 
 
 @tool(
     title="Projects",
     description=(
-        "Use to see which project you work in and which others there are, to create one, "
-        "or to switch this connection to another"
+        "Use to see which project you work in and why, to list or create projects, "
+        "or to switch this connection to another one"
     ),
     arguments=UseProject,
     toolset="search",

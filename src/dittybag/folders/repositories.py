@@ -59,19 +59,30 @@ def _kind(path: str) -> str | None:
 def _top_of_checkout(folder: str) -> str:
     """Return the top for a folder whose `.git` is a file, which names the folder with the data of Git.
 
-    For a worktree, that folder has a file `commondir`, which leads to the repository.
+    For a worktree, that folder has a file `commondir`, which leads to the repository, and a file `gitdir`,
+    which leads back. The repository must contain it, or a downloaded folder could claim to be a worktree of
+    any repository.
     """
-    line = _read_text(os.path.join(folder, ".git"), _MAX_PATH_BYTES)
+    file = os.path.join(folder, ".git")
+    line = _read_text(file, _MAX_PATH_BYTES)
     if not line.startswith("gitdir:"):
         return folder
     data = os.path.join(folder, line.removeprefix("gitdir:").strip())
-    common = _read_text(os.path.join(data, "commondir"), _MAX_PATH_BYTES).strip()
-    if not common:
+    common, back = (
+        _read_text(os.path.join(data, name), _MAX_PATH_BYTES).strip() for name in ("commondir", "gitdir")
+    )
+    repository = real_folder(os.path.join(data, common)) if common and back else None
+    if repository is None or not _is_same_file(os.path.join(data, back), file):
         return folder
-    repository = real_folder(os.path.join(data, common))
-    if repository is None or real_folder(data) is None:
-        return folder
-    return _work_tree(repository)
+    is_inside = _is_same_file(os.path.join(data, os.pardir), os.path.join(repository, "worktrees"))
+    return _work_tree(repository) if is_inside else folder
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
 
 
 def _work_tree(repository: str) -> str:
