@@ -232,6 +232,19 @@ def test_the_largest_skill_is_offered(machine: Machine) -> None:
         client.verified(entry)
 
 
+def test_a_skill_is_offered_while_it_is_not_too_large(machine: Machine) -> None:
+    file = machine.libraries / "acme" / "good" / "large.bin"
+    file.write_bytes(b"x" * (4 * MIB + 1))
+    with SkillClient(machine) as client:
+        assert client.skills() == {}
+        file.write_bytes(b"x" * (4 * MIB))
+        client.wait_until(lambda: "result" in client.ask("skills/get", uri=GOOD))
+        client.verified(client.skill(GOOD))
+        file.write_bytes(b"x" * (4 * MIB + 1))
+        client.wait_until(lambda: "error" in client.ask("skills/get", uri=GOOD))
+        assert client.skills() == {}
+
+
 def test_a_skill_that_conforms_again_is_offered_again(machine: Machine) -> None:
     file = machine.libraries / "acme" / "good" / "SKILL.md"
     with SkillClient(machine) as client:

@@ -55,6 +55,12 @@ class _LibrarySkills:
         self.library = library
         self.root: SafeFolder = library.folder.root
         self.files = files_by_skill(library.skill_files)
+        #: Why skills are too large to be served, by folder.
+        self._size_problems = {
+            folder: problem
+            for folder, files in self.files.items()
+            if (problem := size_problem(library.skill_files[file][1] for file in files)) is not None
+        }
         #: By folder.
         self.headers: dict[str, _Header] = {}
         #: By file.
@@ -74,18 +80,15 @@ class _LibrarySkills:
 
     def set_header(self, folder: str, header: _Header) -> None:
         """Set the front matter of a skill. The skill is not served if it does not conform."""
-        problem = header.problem or front_matter_problem(header.fields) or self._size_problem(folder)
+        problem = header.problem or front_matter_problem(header.fields)
         self.headers[folder] = _Header(header.stamp, header.file, header.fields, problem)
-
-    def _size_problem(self, folder: str) -> str | None:
-        return size_problem(self.library.skill_files[file][1] for file in self.files[folder])
 
     def assign_paths(self) -> None:
         """Assign the paths, if names have changed."""
         names = {
             folder: str(header.fields["name"])
             for folder, header in self.headers.items()
-            if header.problem is None
+            if header.problem is None and folder not in self._size_problems
         }
         if names != self._assigned:
             self._assigned = names
@@ -128,7 +131,7 @@ class _LibrarySkills:
     def problems(self) -> Iterator[FileProblem]:
         """Why skills of this library are not served."""
         reasons = {folder: header.problem for folder, header in self.headers.items() if header.problem}
-        for folder, reason in sorted({**reasons, **self.served.problems}.items()):
+        for folder, reason in sorted((self._size_problems | reasons | self.served.problems).items()):
             yield self.problem(folder, reason)
 
     def problem(self, folder: str, reason: str) -> FileProblem:
