@@ -74,13 +74,15 @@ def test_links_and_hidden_files_are_neither_listed_nor_read(machine: Machine, tm
             assert client.error("resources/directory/read", uri=f"skill://acme/good/{path}")[0] == -32602
 
 
-def test_a_file_that_becomes_a_link_is_no_longer_read(machine: Machine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["../../../../secret.txt", ".env", "../.git/config"])
+def test_a_file_that_becomes_a_link_is_no_longer_read(machine: Machine, target: str) -> None:
     file = machine.libraries / "acme" / "good" / "a.md"
-    file.write_text("inside")
+    write_files(file.parent, {"a.md": "inside", ".env": SECRET, "../.git/config": SECRET})
     with SkillClient(machine, version=STATELESS) as client:
         assert client.content("skill://acme/good/a.md") == b"inside"
         file.unlink()
-        file.symlink_to(tmp_path / "secret.txt")
+        file.symlink_to(target)
+        assert file.read_text() == SECRET
         assert client.error("resources/read", uri="skill://acme/good/a.md")[0] == -32602
         assert [item["uri"] for item in client.skill(GOOD)["resources"]] == [GOOD]
 
@@ -124,7 +126,8 @@ def _large_total(folder: Path) -> None:
 
 def _hard_link(folder: Path) -> None:
     write_files(folder, {"SKILL.md": skill_md("bad")})
-    os.link(folder.parent.parent.parent.parent / "secret.txt", folder / "copy.txt")
+    (folder.parent / "good" / "secret.txt").write_text(SECRET)
+    os.link(folder.parent / "good" / "secret.txt", folder / "copy.txt")
 
 
 def _linked_head(folder: Path) -> None:
@@ -174,23 +177,38 @@ NOT_OFFERED: dict[str, tuple[Prepare, str]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def bad_libraries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SkillClient, list[str]]]:
+    """A server with a library for each case, and the lines of `dittybag library check`."""
+    machine = Machine(tmp_path_factory.mktemp("bad"))
+    for number, (prepare, _) in enumerate(NOT_OFFERED.values()):
+        library = machine.libraries / f"case_{number}"
+        write_files(library, {"good/SKILL.md": skill_md("good")})
+        (library / "bad").mkdir()
+        prepare(library / "bad")
+    with SkillClient(machine, version=STATELESS) as client:
+        yield client, warnings(machine).splitlines()
+
+
 @pytest.mark.parametrize("case", NOT_OFFERED)
 def test_a_skill_that_does_not_conform_is_not_offered_and_the_check_says_why(
-    machine: Machine, case: str
+    bad_libraries: tuple[SkillClient, list[str]], case: str
 ) -> None:
-    prepare, reason = NOT_OFFERED[case]
-    folder = machine.libraries / "acme" / "bad"
-    folder.mkdir()
-    prepare(folder)
-    with SkillClient(machine, version=STATELESS) as client:
-        assert list(client.skills()) == [GOOD]
-        for uri in ("skill://acme/bad/SKILL.md", "skill://acme/Bad/SKILL.md", "skill://acme/42/SKILL.md"):
-            assert client.error("skills/get", uri=uri)[0] == -32602
-            assert client.error("resources/read", uri=uri)[0] == -32602
-    report = warnings(machine)
-    assert "not offered to clients as a skill" in report
-    assert reason in report
-    assert SECRET not in report
+    client, report = bad_libraries
+    library = f"case_{list(NOT_OFFERED).index(case)}"
+    uris = [uri for uri in client.skills() if uri.startswith(f"skill://{library}/")]
+    if case == "a hard link":
+        # The other name of the same file is no better.
+        assert uris == []
+    else:
+        assert uris == [f"skill://{library}/good/SKILL.md"]
+    for name in ("bad", "Bad", "42", "b--d"):
+        uri = f"skill://{library}/{name}/SKILL.md"
+        assert client.error("skills/get", uri=uri)[0] == -32602
+        assert client.error("resources/read", uri=uri)[0] == -32602
+    (line,) = [text for text in report if f"/{library}/bad/SKILL.md: warning: not offered" in text]
+    assert NOT_OFFERED[case][1] in line
+    assert SECRET not in line
 
 
 def test_a_linked_head_makes_no_skill(machine: Machine) -> None:
@@ -212,6 +230,19 @@ def test_the_largest_skill_is_offered(machine: Machine) -> None:
         entry = client.skill("skill://acme/largest/SKILL.md")
         assert (len(entry["resources"]), sum(file["size"] for file in entry["resources"])) == (512, 16 * MIB)
         client.verified(entry)
+
+
+def test_a_skill_is_offered_while_it_is_not_too_large(machine: Machine) -> None:
+    file = machine.libraries / "acme" / "good" / "large.bin"
+    file.write_bytes(b"x" * (4 * MIB + 1))
+    with SkillClient(machine) as client:
+        assert client.skills() == {}
+        file.write_bytes(b"x" * (4 * MIB))
+        client.wait_until(lambda: "result" in client.ask("skills/get", uri=GOOD))
+        client.verified(client.skill(GOOD))
+        file.write_bytes(b"x" * (4 * MIB + 1))
+        client.wait_until(lambda: "error" in client.ask("skills/get", uri=GOOD))
+        assert client.skills() == {}
 
 
 def test_a_skill_that_conforms_again_is_offered_again(machine: Machine) -> None:

@@ -71,7 +71,7 @@ def test_a_prompt_with_any_name_is_a_skill(client: SkillClient, name: str) -> No
         ('"quoted": \\ # not a comment', '"quoted": \\ # not a comment'),
         ("two\nlines\tand tabs", "two lines and tabs"),
         ("---\nname: other", "--- name: other"),
-        ("control \x01 \x7f \x85 \u2028 \ufeff \U0001f9f7 é", None),
+        ("control \x01 \x7f \x85 \u2028 \ufeff \uffff \U0001f9f7 é", None),
         ("x" * 3000, "x" * 1024),
         (" ", "code-review"),
     ],

@@ -25,8 +25,17 @@ def machine(tmp_path: Path) -> Machine:
     return machine
 
 
+@pytest.fixture(scope="module", params=ERAS)
+def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillClient]:
+    """A client that many tests share, because none of them writes."""
+    machine = Machine(tmp_path_factory.mktemp("skills"))
+    write_files(machine.libraries / "acme", LIBRARY)
+    with SkillClient(machine, version=request.param) as client:
+        yield client
+
+
 @pytest.fixture(params=ERAS)
-def client(request: pytest.FixtureRequest, machine: Machine) -> Iterator[SkillClient]:
+def writing_client(request: pytest.FixtureRequest, machine: Machine) -> Iterator[SkillClient]:
     with SkillClient(machine, version=request.param) as client:
         yield client
 
@@ -127,22 +136,21 @@ def test_text_is_read_as_text_and_other_content_as_a_blob(client: SkillClient) -
         "skill://" + "a/" * 20_000 + "SKILL.md",
     ],
 )
-def test_a_uri_that_is_not_a_skill_is_refused(machine: Machine, uri: str) -> None:
-    with SkillClient(machine, version=STATELESS) as client:
-        code, message = client.error("skills/get", uri=uri)
-        assert code == -32602
-        assert "No skill is served at" in message
-        if not uri.endswith("/LICENSE.txt"):
-            assert client.error("resources/read", uri=uri)[0] == -32602
-        if uri != FORMS_ROOT:
-            assert client.error("resources/directory/read", uri=uri)[0] == -32602
+def test_a_uri_that_is_not_a_skill_is_refused(client: SkillClient, uri: str) -> None:
+    code, message = client.error("skills/get", uri=uri)
+    assert code == -32602
+    assert "No skill is served at" in message
+    if not uri.endswith("/LICENSE.txt"):
+        unknown = -32602 if client.version == STATELESS else -32002
+        assert client.error("resources/read", uri=uri)[0] == unknown
+    if uri != FORMS_ROOT:
+        assert client.error("resources/directory/read", uri=uri)[0] == -32602
 
 
 @pytest.mark.parametrize("method", ["skills/get", "resources/directory/read"])
 @pytest.mark.parametrize("params", [{}, {"uri": None}, {"uri": 7}, {"uri": ["skill://acme"]}])
-def test_a_missing_or_wrong_uri_is_refused(machine: Machine, method: str, params: dict[str, Any]) -> None:
-    with SkillClient(machine) as client:
-        code, message = client.error(method, **params)
+def test_a_missing_or_wrong_uri_is_refused(client: SkillClient, method: str, params: dict[str, Any]) -> None:
+    code, message = client.error(method, **params)
     assert code == -32602
     assert "`uri`" in message
 
@@ -191,22 +199,22 @@ def test_what_is_not_a_directory_is_refused(client: SkillClient, path: str) -> N
 # Resources
 
 
-def test_the_head_of_each_skill_is_listed_as_a_resource(client: SkillClient) -> None:
-    client.call("create_resource", name="own", uri="memo://own", content="x")
-    (listed,) = client.pages("resources/list", "resources")
+def test_the_head_of_each_skill_is_listed_as_a_resource(writing_client: SkillClient) -> None:
+    writing_client.call("create_resource", name="own", uri="memo://own", content="x")
+    (listed,) = writing_client.pages("resources/list", "resources")
     own, *heads = listed
     assert own["uri"] == "memo://own"
-    assert [head["uri"] for head in heads] == list(client.skills())
+    assert [head["uri"] for head in heads] == list(writing_client.skills())
     assert (heads[0]["name"], heads[0]["description"]) == (FIELDS["name"], FIELDS["description"])
     assert heads[0]["mimeType"] == "text/markdown"
     assert heads[0]["annotations"]["lastModified"].endswith("Z")
 
 
-def test_a_stored_resource_with_another_skill_uri_is_still_read(client: SkillClient) -> None:
+def test_a_stored_resource_with_another_skill_uri_is_still_read(writing_client: SkillClient) -> None:
     uri = "skill://mine/SKILL.md"
-    client.call("create_resource", name="own", uri=uri, content="stored")
-    assert client.content(uri) == b"stored"
-    assert client.error("skills/get", uri=uri)[0] == -32602
+    writing_client.call("create_resource", name="own", uri=uri, content="stored")
+    assert writing_client.content(uri) == b"stored"
+    assert writing_client.error("skills/get", uri=uri)[0] == -32602
 
 
 def test_a_missing_file_of_a_skill_is_an_unknown_resource(client: SkillClient) -> None:
@@ -275,6 +283,16 @@ def test_a_library_added_later_is_served_and_its_skills_are_notified(tmp_path: P
         write_files(machine.libraries / "acme", LIBRARY)
         client.wait_until(lambda: ("resources/list_changed", None) in client.notifications)
         assert len(client.skills()) == 3
+
+
+def test_a_second_start_serves_the_same_skills(machine: Machine) -> None:
+    """The parsed prompts of libraries are then in a cache."""
+    with SkillClient(machine) as client:
+        first = client.skills()
+        cached = machine.home / "cache"
+        client.wait_until(lambda: client.ask("ping") != {} and any(cached.glob("libraries-*.cache")))
+    with SkillClient(machine) as client:
+        assert client.skills() == first
 
 
 # Pages

@@ -15,9 +15,10 @@ import pytest
 
 from tests.conformance.http_servers import dittybag_command, run_server
 from tests.contracts.library_fixtures import write_files
-from tests.interop.client_drivers import DRIVERS, STATELESS, STDIO, TRANSPORTS, Driver, run
+from tests.interop.client_drivers import DRIVERS, HTTP, STATELESS, STDIO, TRANSPORTS, Driver, run
 from tests.interop.environments import FASTMCP
 from tests.interop.test_inspector import run_inspector
+from tests.repetitions import IS_FULL
 from tests.skill_samples import FIELDS, LIBRARY
 from tests.stdio_server_process import ROOT
 
@@ -54,7 +55,12 @@ def expected_files() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
+@pytest.mark.parametrize(
+    "driver",
+    # A pinned client differs from the others only in how it connects.
+    [driver for driver in DRIVERS if IS_FULL or not driver.name.endswith("pinned")],
+    ids=lambda driver: driver.name,
+)
 def test_an_official_client_reads_every_skill(driver: Driver, server: dict[str, Any]) -> None:
     seen = run(msgspec.structs.replace(driver, suite="skills"), {"server": server})
     assert {unquote(uri): digest for uri, digest in seen["files"].items()} == expected_files()
@@ -75,7 +81,7 @@ def test_fastmcp_reads_every_skill(server: dict[str, Any]) -> None:
     assert FIELDS in [entry["frontmatter"] for entry in seen["entries"]]
 
 
-@pytest.mark.parametrize("era", ["legacy", "modern"])
+@pytest.mark.parametrize(("era", "server"), [("legacy", HTTP), ("modern", STDIO)], indirect=["server"])
 def test_the_inspector_verifies_every_skill(server: dict[str, Any], era: str, tmp_path: Path) -> None:
     kind = {"type": "streamable-http"} if "url" in server else {}
     config = tmp_path / "servers.json"

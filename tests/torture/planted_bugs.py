@@ -432,6 +432,40 @@ BUGS: Final = (
         ("tests/library/test_safe_folder.py",),
     ),
     Bug(
+        "link-in-skill",
+        "A link to a hidden file is served as a file of a skill.",
+        (
+            (
+                "library/skill_folders.py",
+                "        if file not in listing.links\n        and any(",
+                "        if any(",
+            ),
+            (
+                "library/skill_index.py",
+                "root.read(file, FILE_BYTES, follow_links=False)",
+                "root.read(file, FILE_BYTES)",
+            ),
+            (
+                "library/skill_index.py",
+                "            stamp = self.root.unlinked_stamp(file)",
+                "            stamp = self.root.stamp(file)",
+            ),
+        ),
+        ("tests/contracts/test_hostile_skills.py",),
+    ),
+    Bug(
+        "mixed-skill-entry",
+        "The front matter and the digest of a skill are from two versions of its file.",
+        (
+            (
+                "library/skill_index.py",
+                "            if any(file.path == SKILL_FILE and file.sha256 == header.file.sha256 for file in files):",
+                "            if files:",
+            ),
+        ),
+        ("tests/contracts/test_hostile_skills.py",),
+    ),
+    Bug(
         "link-in-archive",
         "A symbolic link in an archive is installed.",
         (

@@ -69,13 +69,14 @@ class SafeFolder(Struct, frozen=True):
 
     def stamp(self, file: str) -> Stamp | None:
         """The stamp of a regular file; None if there is no such file."""
-        if os.sep not in file and (stamp := self._unlinked_stamp(file)) is not None:
+        if os.sep not in file and (stamp := self.unlinked_stamp(file)) is not None:
             # A plain name without a link cannot lead out of the folder.
             return stamp
         inside = self._resolve(file)
-        return None if inside is None else self._unlinked_stamp(inside)
+        return None if inside is None else self.unlinked_stamp(inside)
 
-    def _unlinked_stamp(self, file: str) -> Stamp | None:
+    def unlinked_stamp(self, file: str) -> Stamp | None:
+        """The stamp of a regular file; None if there is none, or if it is a link."""
         try:
             status = os.lstat(os.path.join(self.path, file))
         except (OSError, ValueError):
@@ -125,10 +126,13 @@ class SafeFolder(Struct, frozen=True):
         else:
             listing.skipped[name] = "a link to something other than a file in this library"
 
-    def read(self, file: str, max_bytes: int) -> tuple[Stamp, bytes]:
-        """The stamp and content of a file of at most `max_bytes`. Raises `UnreadableFile`."""
+    def read(self, file: str, max_bytes: int, *, follow_links: bool = True) -> tuple[Stamp, bytes]:
+        """The stamp and content of a file of at most `max_bytes`. Raises `UnreadableFile`.
+
+        `follow_links`: read links to other files of this folder.
+        """
         try:
-            descriptor = self._open(file)
+            descriptor = self._open(file) if follow_links else self._open_unlinked(file)
             try:
                 status = os.fstat(descriptor)
                 if status.st_nlink > 1 and not self.allows_hard_links:

@@ -55,6 +55,12 @@ class _LibrarySkills:
         self.library = library
         self.root: SafeFolder = library.folder.root
         self.files = files_by_skill(library.skill_files)
+        #: Why skills are too large to be served, by folder.
+        self._size_problems = {
+            folder: problem
+            for folder, files in self.files.items()
+            if (problem := size_problem(library.skill_files[file][1] for file in files)) is not None
+        }
         #: By folder.
         self.headers: dict[str, _Header] = {}
         #: By file.
@@ -64,6 +70,8 @@ class _LibrarySkills:
             # A copy, because the thread may add some.
             hashes = old.hashes.copy()
             self.hashes = {file: item for file, item in hashes.items() if file in library.skill_files}
+        #: Whether all files of a skill could be read, by folder.
+        self.readable: dict[str, bool] = {}
         self.served = ServedPaths({}, {})
         self._assigned: Mapping[str, str] | None = None
 
@@ -72,32 +80,35 @@ class _LibrarySkills:
 
     def set_header(self, folder: str, header: _Header) -> None:
         """Set the front matter of a skill. The skill is not served if it does not conform."""
-        problem = header.problem or front_matter_problem(header.fields) or self._size_problem(folder)
+        problem = header.problem or front_matter_problem(header.fields)
         self.headers[folder] = _Header(header.stamp, header.file, header.fields, problem)
-
-    def _size_problem(self, folder: str) -> str | None:
-        return size_problem(self.library.skill_files[file][1] for file in self.files[folder])
 
     def assign_paths(self) -> None:
         """Assign the paths, if names have changed."""
         names = {
             folder: str(header.fields["name"])
             for folder, header in self.headers.items()
-            if header.problem is None
+            if header.problem is None and folder not in self._size_problems
         }
         if names != self._assigned:
             self._assigned = names
             self.served = assign_paths(self.library.name, names)
 
+    def innermost(self, path: str) -> str | None:
+        """The path of the innermost skill at a path or around it; None if there is none."""
+        while path and path not in self.served.folders:
+            path = path.rpartition("/")[0]
+        return path or None
+
     def stamps(self) -> dict[str, Stamp | None]:
         """The stamp of each `SKILL.md`, by folder; None if it was removed. Touches the disk."""
-        return {folder: self.root.stamp(self.head(folder)) for folder in self.files}
+        return {folder: self.root.unlinked_stamp(self.head(folder)) for folder in self.files}
 
     def hashed_files(self, folder: str) -> Iterator[SkillFile]:
         """The files of a skill with their digests. Touches the disk. Raises `UnreadableFile`."""
         for file in self.files[folder]:
             inside = file[len(folder) :].lstrip("/")
-            stamp = self.root.stamp(file)
+            stamp = self.root.unlinked_stamp(file)
             if stamp is None:
                 # It was removed after the last scan.
                 continue
@@ -120,7 +131,7 @@ class _LibrarySkills:
     def problems(self) -> Iterator[FileProblem]:
         """Why skills of this library are not served."""
         reasons = {folder: header.problem for folder, header in self.headers.items() if header.problem}
-        for folder, reason in sorted({**reasons, **self.served.problems}.items()):
+        for folder, reason in sorted((self._size_problems | reasons | self.served.problems).items()):
             yield self.problem(folder, reason)
 
     def problem(self, folder: str, reason: str) -> FileProblem:
@@ -132,8 +143,8 @@ def read_file(root: SafeFolder, file: str) -> tuple[Stamp, SkillFile, bytes]:
     from hashlib import sha256
 
     for attempt in range(_ATTEMPTS):
-        stamp, content = root.read(file, FILE_BYTES)
-        if attempt + 1 == _ATTEMPTS or (root.stamp(file) == stamp and len(content) == stamp[1]):
+        stamp, content = root.read(file, FILE_BYTES, follow_links=False)
+        if attempt + 1 == _ATTEMPTS or (root.unlinked_stamp(file) == stamp and len(content) == stamp[1]):
             break
     kind = guess_mime_type(file, content)
     return stamp, SkillFile(file, sha256(content).hexdigest(), len(content), kind, stamp[0] // 1000), content
@@ -170,37 +181,53 @@ class SkillIndex:
     async def around(self, libraries: Mapping[str, LoadedLibrary], path: str) -> Skill | None:
         """The innermost skill at a path or around it."""
         found = await self._around(libraries, path)
-        return None if found is None else found[0]
-
-    async def _around(
-        self, libraries: Mapping[str, LoadedLibrary], path: str
-    ) -> tuple[Skill, SafeFolder, str] | None:
-        """The innermost skill at a path or around it, its library's folder, and its own folder in that."""
-        library = libraries.get(path.partition("/")[0])
-        if library is None:
-            return None
-        skills = await self._load(library)
-        while path and path not in skills.served.folders:
-            path = path.rpartition("/")[0]
-        folder = skills.served.folders.get(path)
-        skill = None if folder is None else await self._skill(skills, path)
-        return None if folder is None or skill is None else (skill, skills.root, folder)
+        return None if found is None else await self._skill(*found)
 
     async def read(self, libraries: Mapping[str, LoadedLibrary], path: str) -> tuple[SkillFile, bytes] | None:
         """A file at a path, and its content; None if there is none."""
         found = await self._around(libraries, path)
         if found is None:
             return None
-        skill, root, folder = found
-        inside = path[len(skill.path) + 1 :]
-        if not any(file.path == inside for file in skill.files):
-            return None
+        skills, root = found
+        folder = skills.served.folders[root]
+        inside = path[len(root) + 1 :]
         file = f"{folder}/{inside}" if folder else inside
+        if file not in skills.files[folder] or not await self._is_readable(skills, root, folder):
+            return None
         try:
-            _, described, content = await self._disk.run(lambda: read_file(root, file))
+            _, described, content = await self._disk.run(lambda: read_file(skills.root, file))
         except UnreadableFile:
             return None
         return described, content
+
+    async def _is_readable(self, skills: _LibrarySkills, path: str, folder: str) -> bool:
+        """Whether all files of a skill could be read when its entry was made last."""
+        if folder not in skills.readable:
+            await self._skill(skills, path)
+        return skills.readable.get(folder, False)
+
+    async def _around(
+        self, libraries: Mapping[str, LoadedLibrary], path: str
+    ) -> tuple[_LibrarySkills, str] | None:
+        """The skills of a library, and the path of the innermost one at a path or around it."""
+        library = libraries.get(path.partition("/")[0])
+        if library is None:
+            return None
+        skills = self._known.get(library.name)
+        if skills is None or skills.library is not library or not await self._is_current(skills, path):
+            skills = await self._load(library)
+        root = skills.innermost(path)
+        return None if root is None else (skills, root)
+
+    async def _is_current(self, skills: _LibrarySkills, path: str) -> bool:
+        """Whether the front matter of the skill at a path or around it is that of its file."""
+        root = skills.innermost(path)
+        if root is None:
+            return False
+        folder = skills.served.folders[root]
+        stamp = await self._disk.run(lambda: skills.root.unlinked_stamp(skills.head(folder)))
+        header = skills.headers.get(folder)
+        return stamp is not None and header is not None and header.stamp == stamp
 
     async def problems(self, library: LoadedLibrary) -> list[FileProblem]:
         """Why skills of a library are not served."""
@@ -268,7 +295,9 @@ class SkillIndex:
             try:
                 files = tuple(await self._disk.run(lambda: list(skills.hashed_files(folder))))  # noqa: B023  # awaited
             except UnreadableFile:
+                skills.readable[folder] = False
                 return None
+            skills.readable[folder] = True
             if any(file.path == SKILL_FILE and file.sha256 == header.file.sha256 for file in files):
                 return Skill(path=path, front_matter=header.fields, files=files)
             # It was changed after its front matter was read.
