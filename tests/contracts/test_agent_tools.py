@@ -310,6 +310,13 @@ def test_problems_of_all_tasks_are_reported_and_nothing_is_added(agent: AgentCal
     assert agent.data("task_list")["total"] == 0
 
 
+def test_an_error_is_never_long(agent: AgentCalls) -> None:
+    bad = [{"title": "", "due_date": "someday", "notes": "\0"}] * 100
+    code, message = agent.error("task_add", tasks=bad)
+    assert (code, len(message)) == ("INVALID_INPUT", 4003)
+    assert message.startswith("tasks[0]: due_date 'someday' is not a date")
+
+
 def test_tasks_are_filtered_and_paged(agent: AgentCalls) -> None:
     agent.data(
         "task_add",
