@@ -19,7 +19,7 @@ StoredKind = Literal["prompt", "resource", "task"]
 STORED_KINDS: Final[tuple[StoredKind, ...]] = ("prompt", "resource", "task")
 
 #: How much a word counts in titles and names, tags, descriptions and contents.
-COLUMN_WEIGHTS: Final = (4.0, 2.0, 2.0, 1.0)
+COLUMN_WEIGHTS: Final = (8.0, 4.0, 2.0, 1.0)
 #: The usual parameters of BM25: the saturation of repeated words, and the influence of the length.
 SATURATION: Final = 1.2
 LENGTH_INFLUENCE: Final = 0.75
