@@ -31,8 +31,13 @@ _CONTENTS: Final = (b"\x89PNG\r\n\x1a\n" + bytes(200), b"%PDF-" + bytes(40_000),
 _BINARY_TYPES: Final = ("image/png", "application/pdf", "audio/mpeg")
 
 
+def word(random: Random) -> str:
+    """Return one of a few words that occur in many texts, or one of many others."""
+    return random.choice(WORDS) if random.random() < 0.2 else f"word{random.randrange(5000)}"
+
+
 def words(random: Random, most: int) -> str:
-    return " ".join(random.choice(WORDS) for _ in range(random.randint(1, most)))
+    return " ".join(word(random) for _ in range(random.randint(1, most)))
 
 
 def text(random: Random, most: int) -> str:

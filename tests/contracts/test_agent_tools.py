@@ -237,6 +237,29 @@ def test_another_binary_is_an_embedded_resource_or_a_link(agent: AgentCalls) -> 
     assert b64decode(block["resource"]["blob"]) == large
 
 
+@pytest.mark.parametrize("character", ["x", '"', "\\", "é"])
+def test_the_longest_description_fits_into_the_smallest_result(agent: AgentCalls, character: str) -> None:
+    texts = {"title": character * 200, "description": character * 4000}
+    uri = "file:///" + "u" * 2040
+    agent.data("save_resource", uri=uri, name="r" * 255, content="x" * 50_000, **texts)
+    agent.data("save_resource", uri=f"{uri[:-1]}/", name="b" * 255, base64=encoded(PDF * 10), **texts)
+    declared = [{"name": f"a{n}_{'y' * 90}", "description": character * 4000} for n in range(50)]
+    tags = [f"{n:02}{'t' * 48}" for n in range(50)]
+    agent.data("save_prompt", name="p" * 255, content="x" * 50_000, arguments=declared, tags=tags, **texts)
+    fields = {"project": character * 100, "time_estimate": character * 50}
+    agent.data("task_add", tasks=[{"title": character * 500, "notes": "x" * 50_000, **fields}])
+    changes = [row["ref"] for row in agent.data("history", limit=4)["changes"]]
+    (task,) = agent.data("task_list")["tasks"]
+    for ref in (uri, "r" * 255, "b" * 255, "p" * 255, task["ref"], *changes):
+        # The limit is checked by `AgentCalls.call`.
+        blocks, described = agent.read(ref, max_tokens=1000)
+        assert blocks
+        assert described["kind"] in ("resource", "prompt", "task", "change")
+        assert blocks[0]["type"] == ("resource_link" if ref == "b" * 255 else "text")
+    _, described = agent.read("p" * 255, max_tokens=1000)
+    assert len(described.get("arguments", [])) + described["more_arguments"] == 50
+
+
 def test_a_resource_template_is_read_by_a_uri(agent: AgentCalls) -> None:
     agent.data("save_resource", uri="greet://{who}", content="Hello {{ who }}", mime_type="text/plain")
     blocks, described = agent.read("greet://ann")
@@ -285,6 +308,13 @@ def test_problems_of_all_tasks_are_reported_and_nothing_is_added(agent: AgentCal
         "tasks[1] must be an object, not a string"
     )
     assert agent.data("task_list")["total"] == 0
+
+
+def test_an_error_is_never_long(agent: AgentCalls) -> None:
+    bad = [{"title": "", "due_date": "someday", "notes": "\0"}] * 100
+    code, message = agent.error("task_add", tasks=bad)
+    assert (code, len(message)) == ("INVALID_INPUT", 4003)
+    assert message.startswith("tasks[0]: due_date 'someday' is not a date")
 
 
 def test_tasks_are_filtered_and_paged(agent: AgentCalls) -> None:

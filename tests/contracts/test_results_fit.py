@@ -15,6 +15,8 @@ from tests.contracts.contract_replay import ServerUnderTest
 from tests.contracts.large_store import RandomCalls, fill
 from tests.repetitions import SEED, repetitions
 
+pytestmark = pytest.mark.timeout(repetitions(120, 5400))
+
 ITEMS = repetitions(1_000, 100_000)
 CALLS = repetitions(250, 10_000)
 
@@ -66,7 +68,7 @@ def test_following_the_offsets_returns_every_character_once(agent: AgentCalls) -
 def test_following_the_offsets_returns_every_hit_once(agent: AgentCalls) -> None:
     for query in ("naïve", "日本語 bank"):
         hits = follow(agent, "search", "hits", "offset", query=query, limit=100)
-        assert len(hits) == len(set(hits)) == agent.data("search", query=query)["total"] > 100
+        assert len(hits) == len(set(hits)) == agent.data("search", query=query)["total"] > 50
 
 
 def test_random_calls_never_exceed_their_limits(agent: AgentCalls) -> None:

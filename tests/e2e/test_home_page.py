@@ -99,11 +99,11 @@ def test_the_search_box_works_with_the_keyboard_alone(
     page.keyboard.press("/")
     page.keyboard.type("COMMIT")
     dropdown = page.locator("#search-dropdown")
-    expect(dropdown.locator("section")).to_have_count(2)
-    assert dropdown.locator(".result-title").all_inner_texts() == ["PROMPTS", "LIBRARY PROMPTS"]
+    expect(dropdown.locator("li")).to_have_count(3)
+    kinds = dropdown.locator(".result-kind").all_inner_texts()
+    assert sorted(kinds) == ["Library prompt", "Prompt", "Prompt"]
     assert dropdown.locator("mark").first.inner_text() == "Commit"
-    # The first two results are prompts.
-    for _ in range(3):
+    for _ in range(kinds.index("Library prompt") + 1):
         page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url("**/libraries/prompt?name=team%3Acommit")
@@ -113,15 +113,18 @@ def test_the_search_box_works_with_the_keyboard_alone(
     dropdown.get_by_role("link", name="Hash passwords with argon2").click()
     page.wait_for_url("**/tasks/1")
     page.goto(f"{server.origin}{HOME}/search?q=password")
-    page.get_by_role("link", name="All matching tasks").click()
-    page.wait_for_url("**/tasks?text=password")
+    page.get_by_role("link", name="Tasks", exact=True).last.click()
+    page.wait_for_url("**/search?q=password&kind=task")
+    expect(page.locator("a[data-item]")).to_have_count(1)
+    box.fill("pasword hashng")
+    expect(dropdown).to_contain_text("Did you mean")
     box.fill("no such thing <b>")
     expect(dropdown).to_have_text("No results for “no such thing <b>”.")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=2)).to_have_text("No results for “no such thing <b>”")
 
 
-def test_a_search_is_literal_and_highlights_matches(
+def test_a_search_finds_any_character_and_highlights_matches(
     server: WebServerProcess, windows: BrowserWindows
 ) -> None:
     server.dittybag("prompt", "add", "street", "--title", "Straße 100% İo\\o", stdin="x")
@@ -129,10 +132,11 @@ def test_a_search_is_literal_and_highlights_matches(
     for query, marks in (
         ("STRASSE", ["Straße"]),
         ("%", ["%"]),
-        ("İ", ["İ"]),
+        ("İ", ["İo"]),
         ("\\", ["\\"]),
-        ("o", ["o", "o"]),
-        ("_a", None),
+        ("o", ["o"]),
+        ('"aße 1"', ["Straße", "100"]),
+        ("_", None),
     ):
         page.goto(f"{server.origin}/p/default/search?q={quote(query)}")
         title = page.locator("a[data-item]", has_text="Straße")

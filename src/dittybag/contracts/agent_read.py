@@ -13,7 +13,16 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dittybag.contracts.error_formats import bounded_json_error
-from dittybag.contracts.references import ChangeNumber, Item, Ref, find_item, kind_of_item, ref_of
+from dittybag.contracts.references import (
+    ChangeNumber,
+    Item,
+    Ref,
+    checked_ref,
+    kind_of_item,
+    look_up_item,
+    missing_item,
+    ref_of,
+)
 from dittybag.contracts.result_size import (
     CHARACTERS_PER_TOKEN,
     LONGEST_RESULT,
@@ -86,11 +95,10 @@ class Read(Struct, kw_only=True, forbid_unknown_fields=True):
 )
 async def read(call: ToolCall, arguments: Read) -> ToolResult:
     room = arguments.max_tokens * CHARACTERS_PER_TOKEN
-    try:
-        item = await find_item(call, arguments.ref)
-    except ReferenceNotFound as error:
-        contents = await _read_by_uri(call, error)
-        return _content_result(contents, error.reference, arguments)
+    item = await look_up_item(call, arguments.ref)
+    if item is None:
+        uri = checked_ref(arguments.ref)
+        return _content_result(await _read_by_uri(call, uri), uri, arguments)
     if isinstance(item, ChangeNumber):
         return await _read_change(call, item.seq, arguments)
     described = _description(item, room // 2)
@@ -115,16 +123,18 @@ async def _read_resource(
     return _binary_result(resource, content, arguments, described)
 
 
-async def _read_by_uri(call: ToolCall, missing: ReferenceNotFound) -> tuple[str | None, str | bytes]:
-    """Return the type and content of a resource that the server generates for a URI. Raises `missing`."""
-    uri = missing.reference
+async def _read_by_uri(call: ToolCall, uri: str) -> tuple[str | None, str | bytes]:
+    """Return the type and content of a resource that the server generates for a URI.
+
+    Raises `ReferenceNotFound`.
+    """
     if ":" not in uri:
-        raise missing
+        raise await missing_item(call, uri)
     try:
         reading: MaybeAwaitable[ResourceReturn] = call.ctx.session.server.resources.read(uri, call.ctx)
         returned: ResourceReturn = await await_if_needed(reading)
     except UnknownResource:
-        raise missing from None
+        raise await missing_item(call, uri) from None
     except ProtocolError as error:
         raise ToolError(error.message) from error
     (contents, *_) = to_read_result(returned, uri, None).contents

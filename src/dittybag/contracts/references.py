@@ -90,6 +90,16 @@ async def find_item(call: ToolCall, ref: str, wanted: tuple[type[Item], ...] = (
 
     `wanted`: the kinds that the caller can use; others are returned only if nothing of these kinds fits.
     """
+    found = await look_up_item(call, ref, wanted)
+    if found is None:
+        raise await missing_item(call, ref)
+    return found
+
+
+async def look_up_item(
+    call: ToolCall, ref: str, wanted: tuple[type[Item], ...] = ()
+) -> Item | ChangeNumber | None:
+    """Like `find_item`, but return `None` if the reference names nothing."""
     ref = checked_ref(ref)
     if (numbered := _NUMBER.fullmatch(ref)) and numbered[1] == "change":
         return ChangeNumber(int(numbered[2]))
@@ -97,11 +107,15 @@ async def find_item(call: ToolCall, ref: str, wanted: tuple[type[Item], ...] = (
     if not found and wanted:
         found = await _find_all(call, ref, wanted)
     found = found or await _find_all(call, ref, tuple(_LOOKUPS)) or await _find_by_title(call, ref)
-    if not found:
-        raise ReferenceNotFound(ref, await _near(call, ref))
     if len(found) > 1:
         raise AmbiguousReference(ref, [explicit_ref(item) for item in found])
-    return found[0]
+    return found[0] if found else None
+
+
+async def missing_item(call: ToolCall, ref: str) -> ReferenceNotFound:
+    """Return the error for a reference that names nothing."""
+    ref = checked_ref(ref)
+    return ReferenceNotFound(ref, await _near(call, ref))
 
 
 def checked_ref(ref: str) -> str:
@@ -207,12 +221,11 @@ async def find_logged_entity(call: ToolCall, ref: str) -> LoggedEntity:
     ref = checked_ref(ref)
     if (numbered := _NUMBER.fullmatch(ref)) and numbered[1] == "task":
         return LoggedEntity("task", str(int(numbered[2])))
-    try:
-        item = await find_item(call, ref)
-    except ReferenceNotFound:
+    item = await look_up_item(call, ref)
+    if item is None:
         found = await _changes_of(call, ref)
         if not found:
-            raise
+            raise await missing_item(call, ref)
         return found[0]
     if isinstance(item, ChangeNumber | LibraryPrompt):
         raise ReferenceNotFound(ref)

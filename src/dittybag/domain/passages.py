@@ -58,7 +58,7 @@ def match_spans(text: str, query: ParsedQuery) -> list[tuple[int, int]]:
 def _matches(text: str, terms: Sequence[SearchTerm]) -> Iterator[tuple[int, SearchTerm]]:
     """Yield the first matches: the index of the word, and the term."""
     count = 0
-    for word in WORD.finditer(text):
+    for word in _candidates(text, terms):
         term = _matched_term(word[0], terms)
         if term is not None:
             yield word.start(), term
@@ -67,11 +67,22 @@ def _matches(text: str, terms: Sequence[SearchTerm]) -> Iterator[tuple[int, Sear
                 return
 
 
+def _candidates(text: str, terms: Sequence[SearchTerm]) -> Iterator[re.Match[str]]:
+    """Return the words that may match a term."""
+    if not text.isascii():
+        return WORD.finditer(text)
+    # A stem begins like its words, up to its last two letters.
+    beginnings = "|".join({re.escape(term.text[: max(1, len(term.text) - 2)]) for term in terms})
+    pattern = rf"(?<![^\W_])(?:{beginnings})[^\W_]*" if beginnings else "(?!)"
+    return re.finditer(pattern, text, re.IGNORECASE)
+
+
 def _matched_term(word: str, terms: Sequence[SearchTerm]) -> SearchTerm | None:
     parts = [word.lower()] if word.isascii() else split_words(word)
     for part in parts:
+        root = stem(part)
         for term in terms:
-            if part.startswith(term.text) if term.is_prefix else stem(part) == term.text:
+            if part.startswith(term.text) if term.is_prefix else root == term.text:
                 return term
     return None
 

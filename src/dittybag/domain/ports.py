@@ -54,16 +54,6 @@ class ProjectRepository(Protocol):
         """Count the prompts and resources of a project and the open tasks of a user."""
         ...
 
-    async def quick_search(
-        self, kind: Kind, project: int, user: str, query: str, limit: int
-    ) -> list[tuple[str | int, str, str]]:
-        """Return the address, title and snippet of some entities that contain `query`.
-
-        Matches in titles come first. The search is fast rather than exhaustive: it examines a limited number
-        of candidates, the newest ones or, for tasks, those with the highest priority.
-        """
-        ...
-
 
 class PromptRepository(Protocol):
     async def by_id(self, project: int, id: str) -> Prompt | None: ...

@@ -19,7 +19,7 @@ StoredKind = Literal["prompt", "resource", "task"]
 STORED_KINDS: Final[tuple[StoredKind, ...]] = ("prompt", "resource", "task")
 
 #: How much a word counts in titles and names, tags, descriptions and contents.
-COLUMN_WEIGHTS: Final = (4.0, 2.0, 2.0, 1.0)
+COLUMN_WEIGHTS: Final = (8.0, 4.0, 2.0, 1.0)
 #: The usual parameters of BM25: the saturation of repeated words, and the influence of the length.
 SATURATION: Final = 1.2
 LENGTH_INFLUENCE: Final = 0.75
@@ -94,6 +94,9 @@ def parse_query(text: str, *, incomplete: bool = False) -> ParsedQuery:
     phrases = [found for match in _PHRASE.finditer(text) if (found := (match[1] or match[2] or "").strip())]
     unquoted = _PHRASE.sub(" ", text)
     terms = _terms(unquoted, incomplete=incomplete and text[-1:].strip() not in ("", '"', "”"))
+    if not terms and not phrases and text.strip():
+        # A query of other characters alone is searched as it is.
+        phrases = [text.strip()]
     if not terms:
         # A quoted text may end within a word.
         terms = [term for phrase in phrases for term in _terms(phrase, incomplete=True)]

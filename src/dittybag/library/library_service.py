@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from msgspec.structs import replace
 
-from dittybag.domain.errors import ContentFileMissing, LibraryPromptNotFound, PromptUnusable, RenderingFailed
+from dittybag.domain.errors import ContentFileMissing, LibraryPromptNotFound, RenderingFailed
 from dittybag.domain.libraries import SOURCE_BYTES, FileProblem, LibraryPrompt, LibraryReport
 from dittybag.domain.ports import Partials
 from dittybag.domain.prompts import verbatim_messages
 from dittybag.domain.role_marks import Message
-from dittybag.domain.text import fold, snippet_around
 from dittybag.library import install_records
 from dittybag.library.disk_thread import DiskThread
 from dittybag.library.library_folders import Directories, display_path
@@ -289,26 +288,6 @@ class LibraryService:
         """All prompts of a library, sorted by key."""
         await self._ready.wait()
         return [] if self._catalogue is None else self._catalogue.prompts(library)
-
-    async def search(self, query: str, limit: int) -> tuple[int, list[tuple[LibraryPrompt, str]]]:
-        """Search names, titles, descriptions and texts, ignoring case.
-
-        Returns the number of matches, and the first `limit` of them with the text around each match.
-        """
-        needle, total = fold(query), 0
-        found: list[tuple[LibraryPrompt, str]] = []
-        for report in await self.reports():
-            for prompt in await self.prompts(report.name):
-                try:
-                    _, _, text = await self.source(prompt.name)
-                except PromptUnusable:
-                    text = ""
-                summary = "\n".join((prompt.name, prompt.title or "", prompt.description or ""))
-                if needle in fold(summary) or needle in fold(text):
-                    total += 1
-                    if len(found) < limit:
-                        found.append((prompt, snippet_around(text, query)))
-        return total, found
 
     async def origins(self) -> dict[str, tuple[str, str]]:
         home = self._directories.home

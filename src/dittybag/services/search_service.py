@@ -109,19 +109,6 @@ async def search_all_kinds(
     return hits, totals
 
 
-async def quick_search(
-    transaction: Transaction, caller: Caller, query: str, kinds: Collection[Kind], limit: int
-) -> list[SearchHit]:
-    """Return some hits of each kind from a fast search: matches in titles first, then the newest."""
-    checked_query(query)
-    await readable_project(transaction, caller)
-    return [
-        SearchHit(kind, *found)
-        for kind in kinds
-        for found in await transaction.projects.quick_search(kind, caller.project, caller.user, query, limit)
-    ]
-
-
 class SearchService:
     """Finds text in prompts, resources, tasks and library prompts."""
 
@@ -145,4 +132,3 @@ class SearchService:
         return await self._store.read(caller, search_ranked, query, libraries, slow=True)
 
     all_kinds = reading(search_all_kinds, slow=True)
-    quick_search = reading(quick_search, slow=True)

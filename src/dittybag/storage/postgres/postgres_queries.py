@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.domain.projects import Project
@@ -21,12 +21,7 @@ from dittybag.storage.postgres.postgres_text_search import contains, pattern
 from dittybag.storage.postgres.row_security import RowSecurity
 from dittybag.storage.postgres.word_vectors import word_columns
 from dittybag.storage.sql.connected_tables import ConnectedTables
-from dittybag.storage.sql.quick_search import NEWEST, OWNERS
 from dittybag.storage.sql.sql_driver import Bindings, contains_pattern
-
-#: At most this many rows are searched as you type: by title, and, which takes longer, by text.
-_MAX_TITLES: Final = 10_000
-_MAX_TEXTS: Final = 2000
 
 
 class PostgresQueries:
@@ -67,13 +62,6 @@ class PostgresQueries:
         self, kind: Kind, text: str, condition: str, bindings: Bindings
     ) -> tuple[str, Bindings]:
         return await self._row_security.indexed_condition(ENTITY_TYPES[kind].table, condition, bindings)
-
-    async def newest(self, kind: Kind, owner: int | str, text: str) -> list[tuple[str, Bindings]]:
-        rows = f"SELECT * FROM {ENTITY_TYPES[kind].table} WHERE {OWNERS[kind]} = $1 ORDER BY {NEWEST[kind]}"
-        return [
-            (f"({rows} LIMIT {most}) AS newest WHERE true", Bindings(owner))
-            for most in (_MAX_TITLES, _MAX_TEXTS)
-        ]
 
     def as_operator(self) -> AbstractAsyncContextManager[None]:
         return self._row_security.as_operator()

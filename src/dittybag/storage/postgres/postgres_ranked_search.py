@@ -26,8 +26,7 @@ from dittybag.domain.ranked_search import (
 from dittybag.storage.postgres.postgres_driver import PostgresDriver, is_storable
 from dittybag.storage.postgres.row_security import RowSecurity
 from dittybag.storage.postgres.word_vectors import read_counts
-from dittybag.storage.sql.quick_search import OWNERS
-from dittybag.storage.sql.ranked_table import phrase_conditions
+from dittybag.storage.sql.ranked_table import OWNERS, phrase_conditions
 from dittybag.storage.sql.sql_driver import Bindings, Row
 
 if TYPE_CHECKING:
@@ -198,8 +197,8 @@ def _quoted_condition(native: PostgresQueries, kind: StoredKind, phrase: str, bi
     if terms:
         beginning = " & ".join([*terms[:-1], f"({terms[-1]} | {beginning})"])
     if beginning:
-        indexed = f"{indexed} OR (words @@ {bindings.add(beginning)}::tsquery AND ({plain}))"
-    return f"({indexed})"
+        plain = f"(words @@ {bindings.add(beginning)}::tsquery AND ({plain}))"
+    return f"({indexed} OR {plain})"
 
 
 def _query(term: SearchTerm) -> str:

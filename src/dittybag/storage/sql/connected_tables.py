@@ -14,7 +14,6 @@ from dittybag.storage.sql.idempotency_table import IdempotencyTable
 from dittybag.storage.sql.native_queries import NativeQueries
 from dittybag.storage.sql.project_table import ProjectTable
 from dittybag.storage.sql.prompt_table import PromptTable
-from dittybag.storage.sql.quick_search import QuickSearch
 from dittybag.storage.sql.resource_table import ResourceTable
 from dittybag.storage.sql.session_table import SessionTable
 from dittybag.storage.sql.sql_driver import SqlDriver
@@ -32,8 +31,7 @@ class ConnectedTables:
         self.native = native
         self.rows: dict[Kind, EntityRows] = {kind: EntityRows(kind, driver) for kind in ENTITY_TYPES}
         self.contents = ContentTable(driver)
-        quick_search = QuickSearch(driver, self.rows, native, self.contents)
-        self.projects = ProjectTable(driver, self.rows["project"], quick_search)
+        self.projects = ProjectTable(driver, self.rows["project"])
         self.prompts = PromptTable(driver, self.rows["prompt"], native)
         self.resources = ResourceTable(driver, self.rows["resource"], native, self.contents)
         self.tasks = TaskTable(driver, self.rows["task"], native)

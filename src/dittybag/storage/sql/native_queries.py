@@ -67,13 +67,6 @@ class NativeQueries(Protocol):
         """Return a condition for the same rows that uses an index of the searched texts."""
         ...
 
-    async def newest(self, kind: Kind, owner: int | str, text: str) -> list[tuple[str, Bindings]]:
-        """Return SQL for rows of an owner that may contain a text, the newest of them if there are many.
-
-        The first is for a search in titles. The second has fewer rows, for a search in texts.
-        """
-        ...
-
     def as_operator(self) -> AbstractAsyncContextManager[None]:
         """See all rows in this block, within a transaction. What is read must not reach the user."""
         ...

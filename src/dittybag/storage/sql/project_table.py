@@ -5,17 +5,15 @@ from __future__ import annotations
 from dittybag.domain.projects import Project, ProjectSize
 from dittybag.domain.text import fold
 from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
-from dittybag.storage.sql.quick_search import QuickSearch
 from dittybag.storage.sql.sql_driver import SqlDriver
 
 
 class ProjectTable:
     """See `dittybag.domain.ports.ProjectRepository`."""
 
-    def __init__(self, driver: SqlDriver, rows: EntityRows, quick_search: QuickSearch) -> None:
+    def __init__(self, driver: SqlDriver, rows: EntityRows) -> None:
         self._driver = driver
         self._rows = rows
-        self.quick_search = quick_search.find
         # Built once: nearly every use case looks for its project.
         self._by_id, self._by_name = (rows.select_sql("WHERE id = $1"), rows.select_sql("WHERE name = $1"))
 

@@ -12,6 +12,9 @@ from dittybag.storage.sql.entity_rows import EntityRows
 from dittybag.storage.sql.native_queries import NativeQueries
 from dittybag.storage.sql.sql_driver import Bindings, SqlDriver, ascii_lower, contains_pattern
 
+#: The column with the project or user that a row belongs to.
+OWNERS: Final[dict[StoredKind, str]] = {"prompt": "project", "resource": "project", "task": '"user"'}
+
 #: The columns without a folded copy, in which a quoted text is found.
 _PLAIN: Final[dict[StoredKind, tuple[str, ...]]] = {
     "prompt": ("name", "description", "CAST(tags AS text)"),

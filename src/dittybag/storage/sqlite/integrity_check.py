@@ -396,8 +396,7 @@ def _indexes(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
             yield IntegrityProblem(
                 "index", f"The folded texts of the {table} {_summarise(unfolded)} are outdated"
             )
-    if schema_version(connection) >= INDEX_WORDS:
-        yield from _word_index(connection)
+    yield from _word_index(connection)
     carried, listed_tags = (connection.execute(sql).fetchall() for sql in (_TAGS_CARRIED, _TAGS_LISTED))
     if carried != listed_tags:
         yield IntegrityProblem("index", "The tag index does not match the prompts")

@@ -14,7 +14,6 @@ from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold, search_words
 from dittybag.storage.sql.connected_tables import ConnectedTables
 from dittybag.storage.sql.entity_rows import folded_or_none
-from dittybag.storage.sql.quick_search import NEWEST, OWNERS
 from dittybag.storage.sql.sql_driver import Bindings
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
 from dittybag.storage.sqlite.sqlite_prompt_search import PromptSearch
@@ -37,10 +36,6 @@ if TYPE_CHECKING:
 _MAX_CANDIDATES: Final = 5000
 #: This many characters of a text leave few candidates.
 _LEAD_LENGTH: Final = 8
-
-#: At most this many candidates are searched as you type: by title, and, which takes longer, by text.
-_MAX_TITLES: Final = 5000
-_MAX_TEXTS: Final = 1000
 
 #: The condition of the partial index on entities; a query must repeat it to use the index.
 _INDEXED: Final = "(action <> 'create' OR kind IN ('project', 'task'))"
@@ -109,37 +104,6 @@ class SqliteQueries:
         self.pending.write()
         return f"{candidates(kind, text_match(text), bindings)} AND {condition}", bindings
 
-    async def newest(self, kind: Kind, owner: int | str, text: str) -> list[tuple[str, Bindings]]:
-        self.pending.write()
-        match = words_match(search_words(text)) if kind == "task" else text_match(text)
-        numbers = await self._newest_numbers(kind, owner, match)
-        described = ENTITY_TYPES[kind]
-        among = self._driver.any_of(described.key, "$1")
-        source = f"{described.table} WHERE {among} AND {self._driver.unindexed(OWNERS[kind])} = $2"
-        return [
-            (source, Bindings(self._driver.list_value(some), owner))
-            for some in (numbers, numbers[:_MAX_TEXTS])
-        ]
-
-    async def _newest_numbers(self, kind: Kind, owner: int | str, match: str | None) -> list[int]:
-        """Return the numbers of rows that may match, the newest of them if there are many."""
-        described = ENTITY_TYPES[kind]
-        key, index = described.key, INDEXES[kind]
-
-        async def numbers(sql: str, *values: Any) -> list[int]:
-            return [row[0] for row in await self._driver.rows(f"{sql} LIMIT {_MAX_TITLES}", *values)]
-
-        owned = f"SELECT {key} FROM {described.table} WHERE {OWNERS[kind]} = $1"
-        count = 0 if match is None else len(await numbers(owned, owner))
-        # If the query is too short for the index, or there are few rows.
-        if match is None or count <= _MAX_TEXTS:
-            return await numbers(f"{owned} ORDER BY {NEWEST[kind]}", owner)
-        if count < _MAX_TITLES:
-            # Filter by owner first, so that the matches of other owners do not use up the limit.
-            matching = f"SELECT rowid FROM {index} WHERE {index} MATCH $2"
-            return await numbers(f"{owned} AND {key} IN ({matching}) ORDER BY {key} DESC", owner, match)
-        return await numbers(f"SELECT rowid FROM {index} WHERE {index} MATCH $1 ORDER BY rowid DESC", match)
-
     @asynccontextmanager
     async def as_operator(self) -> AsyncIterator[None]:
         yield
@@ -169,7 +133,9 @@ class SqliteQueries:
         after: Entity | None,
         content: Callable[[str], Awaitable[bytes]],
     ) -> None:
-        if kind == "project":
+        entity = after if after is not None else before
+        # A purged state may be applied to a row that does not exist.
+        if kind == "project" or entity is None:
             return
 
         async def text_content(entity: Entity) -> str | None:
@@ -180,7 +146,7 @@ class SqliteQueries:
         old, new = [
             None if entity is None else (entity, await text_content(entity)) for entity in (before, after)
         ]
-        number = getattr(after if after is not None else before, ENTITY_TYPES[kind].key)
+        number = getattr(entity, ENTITY_TYPES[kind].key)
         self._index_trigrams(kind, number, old, new)
         self._index_words(kind, number, old, new)
 

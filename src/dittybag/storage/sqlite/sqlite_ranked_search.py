@@ -23,8 +23,7 @@ from dittybag.domain.ranked_search import (
     parse_query,
 )
 from dittybag.domain.text import fold_accents
-from dittybag.storage.sql.quick_search import OWNERS
-from dittybag.storage.sql.ranked_table import phrase_conditions
+from dittybag.storage.sql.ranked_table import OWNERS, phrase_conditions
 from dittybag.storage.sql.sql_driver import Bindings
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
 from dittybag.storage.sqlite.sqlite_text_search import INDEXES, text_match, words_match
