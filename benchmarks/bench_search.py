@@ -13,8 +13,10 @@ import shutil
 import statistics
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +26,14 @@ from tests.storage_contract.store_session import StoreSession, open_session
 from benchmarks import search_quality
 from benchmarks.bench_databases import cluster
 from benchmarks.report_output import describe_machine, print_progress, table
-from benchmarks.sample_data import CACHE, RARE_WORDS, TextGenerator, build_sample_files, temporary_copy
+from benchmarks.sample_data import (
+    CACHE,
+    RARE_WORDS,
+    Draft,
+    TextGenerator,
+    build_sample_files,
+    temporary_copy,
+)
 from dittybag.domain.ports import Store
 from dittybag.services.search_service import RankedQuery
 from dittybag.storage.postgres.postgres_store import PostgresStore
@@ -85,16 +94,19 @@ def _queries(count: int) -> list[str]:
     return queries
 
 
-async def _time_searches(session: StoreSession, queries: Sequence[str], **more: Any) -> list[float]:
+async def _time_searches(
+    session: StoreSession, queries: Sequence[str], **more: Any
+) -> list[tuple[float, float]]:
+    """Return the seconds of each search, and those of the processor, which other programs do not change."""
     samples = []
     for text in [*queries[:10], *queries]:
-        start = time.perf_counter()
+        start, processor = time.perf_counter(), time.process_time()
         await session.workspace.search.ranked(session.caller, RankedQuery(text, **more))
-        samples.append(time.perf_counter() - start)
+        samples.append((time.perf_counter() - start, time.process_time() - processor))
     return samples[10:]
 
 
-async def measure_speed(store: Store, count: int) -> list[tuple[str, str, str]]:
+async def measure_speed(store: Store, count: int) -> list[list[str]]:
     """Return rows with the times of several kinds of queries."""
     session = await open_session(store)
     queries = _queries(count)
@@ -103,14 +115,14 @@ async def measure_speed(store: Store, count: int) -> list[tuple[str, str, str]]:
         "while typing": await _time_searches(session, [text[:-1] for text in queries], incomplete=True),
         "quoted text": await _time_searches(session, [f'"{text.split()[-1]}"' for text in queries]),
     }
-    return [
-        (name, _milliseconds(statistics.median(samples)), _milliseconds(_percentile_95(samples)))
-        for name, samples in kinds.items()
-    ]
-
-
-def _percentile_95(samples: Sequence[float]) -> float:
-    return statistics.quantiles(samples, n=20)[-1]
+    rows = []
+    for name, samples in kinds.items():
+        row = [name]
+        for part in (0, 1):
+            seconds = [sample[part] for sample in samples]
+            row += map(_milliseconds, (statistics.median(seconds), statistics.quantiles(seconds, n=20)[-1]))
+        rows.append(row)
+    return rows
 
 
 def _milliseconds(seconds: float) -> str:
@@ -143,33 +155,17 @@ async def _creating(file: Path) -> AsyncIterator[StoreSession]:
         await store.close()
 
 
-async def _create(session: StoreSession, generator: TextGenerator, count: int) -> list[float]:
-    samples = []
-    for _ in range(count):
-        draft = generator.draft()
-        start = time.perf_counter()
-        await session.workspace.prompts.create(session.caller, title=draft.title, content=draft.content)
-        samples.append(time.perf_counter() - start)
-    return samples
-
-
-async def _create_concurrently(session: StoreSession, generator: TextGenerator, count: int) -> list[float]:
-    samples = []
-    for _ in range(count // CONCURRENT):
-        drafts = [generator.draft() for _ in range(CONCURRENT)]
-        create = session.workspace.prompts.create
-        start = time.perf_counter()
-        await asyncio.gather(
-            *(create(session.caller, title=draft.title, content=draft.content) for draft in drafts)
-        )
-        samples.append((time.perf_counter() - start) / CONCURRENT)
-    return samples
+async def _create(session: StoreSession, drafts: Sequence[Draft]) -> None:
+    create = session.workspace.prompts.create
+    await asyncio.gather(
+        *(create(session.caller, title=draft.title, content=draft.content) for draft in drafts)
+    )
 
 
 async def measure_creates(workspace: Path, folder: Path, rounds: int) -> str:
     """Create prompts with and without writing the index, in turns, and return a table."""
     index_words = SqliteQueries._index_words  # noqa: SLF001  # the code whose cost is measured
-    samples: dict[tuple[str, bool], list[float]] = {}
+    samples: dict[tuple[int, bool], list[tuple[float, float]]] = defaultdict(list)
     with (
         temporary_copy(workspace, folder, "with") as indexed,
         temporary_copy(workspace, folder, "without") as bare,
@@ -177,18 +173,26 @@ async def measure_creates(workspace: Path, folder: Path, rounds: int) -> str:
         async with _creating(indexed) as one, _creating(bare) as other:
             generator = TextGenerator("creates with an index")
             for number in range(rounds):
-                print_progress(f"Creates {number + 1} of {rounds} ...")
-                for session, is_indexed in ((one, True), (other, False)):
+                for size, (session, is_indexed) in product(
+                    (1, CONCURRENT),
+                    ((one, True), (other, False)) if number % 2 else ((other, False), (one, True)),
+                ):
                     SqliteQueries._index_words = (  # type: ignore[method-assign]  # noqa: SLF001
                         index_words if is_indexed else lambda *arguments: None
                     )
-                    for name, create in (("sequential", _create), ("concurrent", _create_concurrently)):
-                        found = await create(session, generator, 2 * CONCURRENT)
-                        samples.setdefault((name, is_indexed), []).extend(found if number else [])
+                    drafts = [generator.draft() for _ in range(size)]
+                    start, processor = time.perf_counter(), time.process_time()
+                    await _create(session, drafts)
+                    seconds = time.perf_counter() - start, time.process_time() - processor
+                    samples[size, is_indexed].append((seconds[0] / size, seconds[1] / size))
             SqliteQueries._index_words = index_words  # type: ignore[method-assign]  # noqa: SLF001
-    rows = [("creates", "without the index", "with it", "ratio")]
-    for name in ("sequential", "concurrent"):
-        before, after = (statistics.median(samples[name, is_indexed]) for is_indexed in (False, True))
+    rows = [("a create", "without the index", "with it", "ratio")]
+    for size, part in product((1, CONCURRENT), (0, 1)):
+        before, after = (
+            statistics.median(sample[part] for sample in samples[size, is_indexed][3:])
+            for is_indexed in (False, True)
+        )
+        name = f"{'alone' if size == 1 else f'one of {size}'}, {'processor time' if part else 'durable'}"
         rows.append((name, _milliseconds(before), _milliseconds(after), f"{after / before:.2f}"))
     return table(rows)
 
@@ -202,7 +206,8 @@ async def _run(workspace: Path, folder: Path, items: int, count: int, rounds: in
         rows = await measure_speed(store, count)
         await store.close()
     title = f"{items:,} prompts and {items:,} tasks"
-    print(f"\n{table([(title, 'median', 'p95'), *rows])}")
+    heading = [title, "median", "p95", "processor", "p95"]
+    print(f"\n{table([heading, *rows])}")
     print(f"\n{measure_size(workspace, folder)}\n")
     print(await measure_creates(workspace, folder, rounds))
 
@@ -215,7 +220,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
     parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    count, rounds = (60, 4) if options.quick else (400, 20)
+    count, rounds = (60, 60) if options.quick else (400, 300)
     CACHE.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=CACHE))
     try:

@@ -96,9 +96,9 @@ def parse_query(text: str, *, incomplete: bool = False) -> ParsedQuery:
     phrases = [found for match in _PHRASE.finditer(text) if (found := (match[1] or match[2] or "").strip())]
     unquoted = _PHRASE.sub(" ", text)
     terms = _terms(unquoted, incomplete=incomplete and text[-1:].strip() not in ("", '"', "”"))
-    if not terms and not phrases and text.strip():
+    if not terms and not phrases and unquoted.strip():
         # A query of other characters alone is searched as it is.
-        phrases = [text.strip()]
+        phrases = [unquoted.strip()]
     if not terms:
         # A quoted text may end within a word.
         terms = [term for phrase in phrases for term in _terms(phrase, incomplete=True)]
