@@ -17,7 +17,7 @@ from dittybag.domain.words import split_words, stems_of
 from tests.stdio_server_process import ROOT
 
 
-def test_stems_are_those_of_fts5_except_after_a_vowel_and_y() -> None:
+def test_stems_are_those_of_fts5_except_of_words_with_y() -> None:
     text = " ".join(file.read_text() for file in sorted((ROOT / "docs").rglob("*.md")))
     words = sorted(set(re.findall(r"[a-z]{3,}", text.lower())))
     assert len(words) > 2000
@@ -27,7 +27,7 @@ def test_stems_are_those_of_fts5_except_after_a_vowel_and_y() -> None:
     connection.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(words))
     expected = {row: term for term, row in connection.execute("SELECT term, doc FROM stems")}
     different = [word for row, word in enumerate(words) if stem(word) != expected[row]]
-    assert [word for word in different if not re.search("[aeiou]y", word)] == []
+    assert [word for word in different if "y" not in word] == []
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_query_has_terms_and_phrases() -> None:
     ("word", "words", "nearest"),
     [
         ("kuberentes", "docker kubernetes", "kubernetes"),
-        ("teh", "the tea", "the"),
+        ("teh", "the tea the", "the"),
         ("cat", "dog house", None),
         ("word", "word words", "words"),
         ("serach", "search search march", "search"),
@@ -99,4 +99,4 @@ def test_the_passage_has_the_most_words_of_the_query() -> None:
 def test_matches_are_found_in_any_form() -> None:
     text = "Stra\u00dfe, deployments and 日本語"
     spans = match_spans(text, parse_query('STRASSE deploy 本 "s AND"'))
-    assert [text[start:end] for start, end in spans] == ["Stra\u00dfe", "deployments and"]
+    assert [text[start:end] for start, end in spans] == ["Stra\u00dfe", "deployments and", "日本語"]
