@@ -162,18 +162,6 @@ def test_a_resource_needs_one_content(agent: AgentCalls, arguments: dict[str, st
     assert agent.error("save_resource", uri="file:///a", **arguments) == ("INVALID_INPUT", problem)
 
 
-def test_a_text_of_a_mebibyte_is_read_back_in_pieces(agent: AgentCalls) -> None:
-    # Escapes, characters of up to four bytes, combined characters and lines of different lengths.
-    unit = 'é "quoted" \\ path\r\n\te\u0301 日本語 👩\u200d👩\u200d👧 🇩🇪 \u0001 '
-    text = (unit * (1024 * 1024 // len(unit.encode()) + 1)).encode()[: 1024 * 1024].decode(errors="ignore")
-    agent.data("save_resource", uri="file:///long.txt", content=text)
-    assert agent.read_text("file:///long.txt", max_tokens=100_000) == text
-    blocks, described = agent.read("file:///long.txt")
-    assert described["characters"] == len(text)
-    assert described["next_offset"] == len(blocks[0]["text"])
-    assert agent.error("read", ref="file:///long.txt", offset=len(text) + 1)[0] == "INVALID_INPUT"
-
-
 def test_a_piece_does_not_end_inside_a_combined_character(agent: AgentCalls) -> None:
     text = "👩\u200d👩\u200d👧e\u0301\r\n🇩🇪👍🏽" * 1000
     agent.data("save_resource", uri="file:///faces", content=text)
