@@ -96,6 +96,7 @@ AGENT_CODES: Final = {
 
 #: What arguments mean whose schemas do not say it, because every word there costs tokens.
 ARGUMENTS: Final = {
+    "action": "`list` (default), `create`, or `switch`, which needs a connection or session that lasts",
     "arguments": "Values by name",
     "before": "Only changes before this number: `next_before` of the last answer",
     "actor": "Only changes by this client or user",
@@ -145,6 +146,10 @@ def _calls() -> Iterator[RecordedCall]:
     yield call("No such change", "undo", {"ref": "change:1000"})
     yield call("", "save_resource", {"uri": "file:///review.md", "content": "x", "name": "code-review"})
     yield call("Several items have the name", "read", {"ref": "code-review"})
+    yield call("Success", "project", {})
+    yield call("Success, created", "project", {"action": "create", "name": "website"})
+    yield call("Success, switched", "project", {"action": "switch", "name": "website"})
+    yield call("No such project", "project", {"action": "switch", "name": "web"})
 
 
 def _search_calls() -> Iterator[RecordedCall]:

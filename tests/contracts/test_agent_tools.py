@@ -75,6 +75,14 @@ def test_declared_arguments_are_kept(agent: AgentCalls) -> None:
     assert described["arguments"] == [{"name": "who", "required": False, "description": "A name"}]
 
 
+def test_unknown_members_of_declared_arguments_are_refused(agent: AgentCalls) -> None:
+    declared = [{"name": "who", "requird": True}]
+    assert agent.error("save_prompt", name="greet", content="Hello {{ who }}", arguments=declared) == (
+        "INVALID_INPUT",
+        "arguments[0].requird is not an argument; did you mean required?",
+    )
+
+
 def test_a_version_is_compared_before_it_is_replaced(agent: AgentCalls) -> None:
     for tool, address in (("save_prompt", {"name": "a"}), ("save_resource", {"uri": "file:///a"})):
         code, message = agent.error(tool, **address, content="x", if_version=1)
@@ -123,6 +131,20 @@ def test_a_long_rendering_comes_in_pieces(agent: AgentCalls) -> None:
 
 
 # Resources
+
+
+@pytest.mark.parametrize("ending", ["dot", "pdf", "bin", "gz"])
+def test_what_is_given_as_text_is_text_whatever_its_uri_looks_like(agent: AgentCalls, ending: str) -> None:
+    agent.data("save_resource", uri=f"file:///graph.{ending}", content="digraph { platypus }")
+    assert agent.data("search", query="platypus")["total"] == 1
+    blocks, described = agent.read(f"file:///graph.{ending}")
+    assert blocks == [{"type": "text", "text": "digraph { platypus }"}]
+    assert described["mime_type"] == "text/plain"
+
+
+def test_a_text_with_nul_characters_is_not_stored_as_a_binary(agent: AgentCalls) -> None:
+    code, message = agent.error("save_resource", uri="file:///a.txt", content="a\0b")
+    assert (code, message) == ("INVALID_INPUT", "Content must not contain NUL characters")
 
 
 def test_a_resource_is_created_and_updated(agent: AgentCalls) -> None:
