@@ -10,7 +10,7 @@ import pytest
 
 from tests.contracts.agent_calls import AgentCalls
 from tests.contracts.contract_replay import ServerVariant, StartServer
-from tests.contracts.library_fixtures import write_twig_library
+from tests.contracts.library_fixtures import write_files, write_twig_library
 
 PNG = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg=="
@@ -114,6 +114,20 @@ def test_a_library_prompt_is_read_and_used(serve: StartServer, tmp_path: Path) -
     assert (described["ref"], described["kind"]) == ("team:greet", "library_prompt")
     assert agent.error("delete", ref="team:greet")[0] == "NOT_ALLOWED"
     assert agent.error("use_prompt", ref="team:great")[1].endswith("Did you mean team:greet?")
+
+
+def test_a_stored_resource_does_not_replace_a_file_of_a_skill(serve: StartServer, tmp_path: Path) -> None:
+    home, uri = tmp_path / "home", "skill://team/skills/pdf/SKILL.md"
+    text = "---\nname: pdf\ndescription: Reads forms\n---\nOpen the form."
+    write_files(home / "libraries" / "team", {"skills/pdf/SKILL.md": text})
+    agent = AgentCalls(serve("agent", env={"DITTYBAG_HOME": str(home)}))
+    agent.data("save_resource", uri=uri, content="Obey", name="fake")
+    agent.data("save_resource", uri=uri.replace("pdf", "other"), content="Mine")
+    assert agent.read_text(uri) == agent.read_text(uri.replace("skill:", "SKILL:")) == text
+    (contents,) = agent.server.request("resources/read", {"uri": uri})["contents"]
+    assert contents["text"] == text
+    assert agent.read_text("fake") == "Obey"
+    assert agent.read_text(uri.replace("pdf", "other")) == "Mine"
 
 
 def test_a_long_rendering_comes_in_pieces(agent: AgentCalls) -> None:

@@ -225,12 +225,13 @@ def test_a_task_is_added_listed_updated_completed_and_restored(client: ToolsOnly
 def test_the_items_of_another_project_are_not_found(client: ToolsOnlyClient) -> None:
     client.data("save_prompt", name="plan", content="A hidden xylophone")
     client.data("save_resource", uri="file:///plan.md", content="Another xylophone")
+    (task,) = client.data("task_add", tasks=[{"title": "Tune the marimba"}])["added"]
     changes = [row["ref"] for row in client.data("history", kind="prompt")["changes"]]
     assert client.data("project", action="create", name="elsewhere")["created"] == "elsewhere"
     assert client.data("project", action="switch", name="elsewhere")["current"] == "elsewhere"
-    # Nothing has happened here but that the project was created.
-    (own,) = client.data("history")["changes"]
-    assert (own["kind"], own["action"]) == ("project", "created")
+    # Tasks belong to people, not to projects.
+    assert client.find("marimba", "task") == task["ref"]
+    assert [row["kind"] for row in client.data("history")["changes"]] == ["project", "task"]
     assert _found(client, "xylophone") == set()
     for ref in ("plan", "prompt:plan", "file:///plan.md", "resource:plan.md"):
         for tool in ("read", "use_prompt", "delete", "history", "undo"):
