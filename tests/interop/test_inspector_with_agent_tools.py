@@ -25,8 +25,12 @@ VALIDATOR = msgspec.structs.replace(
 )
 
 
+def _names(pairs: list[tuple[str, str]]) -> str:
+    return "+".join("-".join(pair) for pair in pairs)
+
+
 # The Inspector starts anew for each call, which takes a second: eras and transports take turns.
-@pytest.mark.parametrize("pairs", [[pair] for pair in ALL_PAIRS] if IS_FULL else [PAIRS], ids=str)
+@pytest.mark.parametrize("pairs", [[pair] for pair in ALL_PAIRS] if IS_FULL else [PAIRS], ids=_names)
 def test_the_inspector_calls_every_tool(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
     database, home = str(tmp_path / "dittybag.db"), tmp_path / "home"
     write_library(home)
@@ -37,7 +41,7 @@ def test_the_inspector_calls_every_tool(pairs: list[tuple[str, str]], tmp_path: 
             STDIO: {"command": sys.executable, "args": arguments, "cwd": str(ROOT), "env": environment},
             HTTP: {"type": "streamable-http", "url": listener.address},
         }
-        servers = {"-".join(pair): {**transports[pair[1]], "protocolEra": pair[0]} for pair in pairs}
+        servers = {_names([pair]): {**transports[pair[1]], "protocolEra": pair[0]} for pair in pairs}
         config = tmp_path / "servers.json"
         config.write_text(json.dumps({"mcpServers": servers}))
         turns = cycle(("--config", str(config), "--server", name, "--method") for name in servers)

@@ -76,6 +76,31 @@ def test_a_client_calls_every_tool(driver: Driver, transport: str, server: dict[
     assert [form["requestedSchema"]["required"] for form in seen["forms"]] == [["who"], ["position"]]
 
 
+@pytest.mark.parametrize("driver", CLIENTS, ids=lambda driver: driver.name)
+def test_a_client_works_in_the_project_of_its_roots(driver: Driver, tmp_path: Path) -> None:
+    root = tmp_path / "web shop"
+    root.mkdir()
+    arguments = ["-m", "dittybag", "serve", "--db", str(tmp_path / "dittybag.db"), "--profile", "agent"]
+    server = {
+        "command": sys.executable,
+        "args": [*arguments, "--project", "auto"],
+        "cwd": str(tmp_path),
+        "env": {"DITTYBAG_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)},
+    }
+    calls: list[tuple[str, Json, Json]] = [
+        ("search", {"query": "zebra"}, {}),
+        ("save_prompt", {"name": "a", "content": "A zebra"}, {}),
+        ("search", {"query": "zebra"}, {}),
+        ("project", {}, {}),
+    ]
+    plan = {"server": server, "calls": calls, "roots": [root.as_uri()]}
+    seen = run(msgspec.structs.replace(driver, suite="agent"), plan)
+    before, _, after, project = (call["result"]["structuredContent"] for call in seen["calls"])
+    assert (before["total"], after["total"]) == (0, 1)
+    assert project["current"] == "web shop"
+    assert project["projects"][-1] == {"name": "web shop", "prompts": 1, "resources": 0, "tasks": 0}
+
+
 def check_answer(call: AgentCall, result: Json) -> None:
     """Compare an answer with the expected one."""
     *blocks, last = result["content"]

@@ -19,7 +19,8 @@ async def main(plan: Json) -> Json:
         forms.append(to_json(params))
         return ElicitResult(**given)
 
-    async with Client(target(plan["server"]), mode=plan["mode"], elicitation_handler=fill_in) as client:
+    options = {"mode": plan["mode"], "roots": plan.get("roots"), "elicitation_handler": fill_in}
+    async with Client(target(plan["server"]), **options) as client:
 
         async def call(tool: str, arguments: Json, answer: Json) -> Json:
             given.clear()

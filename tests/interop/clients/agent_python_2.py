@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mcp_types as types
-from agent_scenario import call_tools
+from agent_scenario import Roots, call_tools
 from interop_python_2 import target
 from interop_scenario import Json, run, to_json
 from mcp.client import Client
@@ -12,7 +12,8 @@ from prompts_scenario import FormFiller
 
 async def main(plan: Json) -> Json:
     user = FormFiller(types)
-    async with Client(target(plan["server"]), mode=plan["mode"], elicitation_callback=user.fill_in) as client:
+    callbacks = {"elicitation_callback": user.fill_in, **Roots(plan, types).as_keywords()}
+    async with Client(target(plan["server"]), mode=plan["mode"], **callbacks) as client:
 
         async def call(tool: str, arguments: Json, answer: Json) -> Json:
             user.answer = answer

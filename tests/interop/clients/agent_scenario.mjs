@@ -13,6 +13,10 @@ export function fillIn({ params }) {
     return answer;
 }
 
+// The URIs of the client's roots, if the plan has any.
+export const capabilities = { elicitation: {}, ...(plan.roots ? { roots: {} } : {}) };
+export const listRoots = () => ({ roots: plan.roots.map((uri) => ({ uri })) });
+
 // In strict mode, Ajv refuses schemas with unknown keywords or keywords that have no effect.
 export async function callTools(client, Ajv) {
     const ajv = new Ajv({ strict: true, strictRequired: true, allErrors: true });

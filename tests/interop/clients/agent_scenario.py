@@ -1,6 +1,7 @@
 """The calls that every Python client makes to the profile `agent`; prints what it received as JSON.
 
-Each call of the plan has a tool, its arguments, and the user's answer if the server asks for something.
+Each call of the plan has a tool, its arguments, and the user's answer if the server asks for something. The
+plan may also have the URIs of the client's roots.
 """
 
 from __future__ import annotations
@@ -10,6 +11,19 @@ from typing import Any
 
 from interop_scenario import Json
 from jsonschema import Draft202012Validator
+
+
+class Roots:
+    """The roots of a client, in the types of the SDK; empty if it has none."""
+
+    def __init__(self, plan: Json, types: Any) -> None:
+        self._result = types.ListRootsResult(roots=[{"uri": uri} for uri in plan.get("roots", ())])
+
+    def as_keywords(self) -> Json:
+        return {"list_roots_callback": self._list} if self._result.roots else {}
+
+    async def _list(self, context: Any) -> Any:
+        return self._result
 
 
 async def call_tools(
