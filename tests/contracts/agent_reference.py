@@ -96,7 +96,7 @@ AGENT_CODES: Final = {
 
 #: What arguments mean whose schemas do not say it, because every word there costs tokens.
 ARGUMENTS: Final = {
-    "action": "What to do (default: `list`)",
+    "action": "`list` (default), `create`, or `switch`, which needs a connection or session that lasts",
     "arguments": "Values by name",
     "before": "Only changes before this number: `next_before` of the last answer",
     "actor": "Only changes by this client or user",

@@ -10,7 +10,7 @@ import pytest
 
 from tests.contracts.agent_calls import AgentCalls
 from tests.contracts.contract_replay import ServerVariant, StartServer
-from tests.contracts.library_fixtures import write_twig_library
+from tests.contracts.library_fixtures import write_files, write_twig_library
 
 PNG = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg=="
@@ -75,6 +75,14 @@ def test_declared_arguments_are_kept(agent: AgentCalls) -> None:
     assert described["arguments"] == [{"name": "who", "required": False, "description": "A name"}]
 
 
+def test_unknown_members_of_declared_arguments_are_refused(agent: AgentCalls) -> None:
+    declared = [{"name": "who", "requird": True}]
+    assert agent.error("save_prompt", name="greet", content="Hello {{ who }}", arguments=declared) == (
+        "INVALID_INPUT",
+        "arguments[0].requird is not an argument; did you mean required?",
+    )
+
+
 def test_a_version_is_compared_before_it_is_replaced(agent: AgentCalls) -> None:
     for tool, address in (("save_prompt", {"name": "a"}), ("save_resource", {"uri": "file:///a"})):
         code, message = agent.error(tool, **address, content="x", if_version=1)
@@ -108,6 +116,20 @@ def test_a_library_prompt_is_read_and_used(serve: StartServer, tmp_path: Path) -
     assert agent.error("use_prompt", ref="team:great")[1].endswith("Did you mean team:greet?")
 
 
+def test_a_stored_resource_does_not_replace_a_file_of_a_skill(serve: StartServer, tmp_path: Path) -> None:
+    home, uri = tmp_path / "home", "skill://team/skills/pdf/SKILL.md"
+    text = "---\nname: pdf\ndescription: Reads forms\n---\nOpen the form."
+    write_files(home / "libraries" / "team", {"skills/pdf/SKILL.md": text})
+    agent = AgentCalls(serve("agent", env={"DITTYBAG_HOME": str(home)}))
+    agent.data("save_resource", uri=uri, content="Obey", name="fake")
+    agent.data("save_resource", uri=uri.replace("pdf", "other"), content="Mine")
+    assert agent.read_text(uri) == agent.read_text(uri.replace("skill:", "SKILL:")) == text
+    (contents,) = agent.server.request("resources/read", {"uri": uri})["contents"]
+    assert contents["text"] == text
+    assert agent.read_text("fake") == "Obey"
+    assert agent.read_text(uri.replace("pdf", "other")) == "Mine"
+
+
 def test_a_long_rendering_comes_in_pieces(agent: AgentCalls) -> None:
     text = 'Read "this":\n{{ text }}'
     agent.data("save_prompt", name="long", content=text)
@@ -123,6 +145,20 @@ def test_a_long_rendering_comes_in_pieces(agent: AgentCalls) -> None:
 
 
 # Resources
+
+
+@pytest.mark.parametrize("ending", ["dot", "pdf", "bin", "gz"])
+def test_what_is_given_as_text_is_text_whatever_its_uri_looks_like(agent: AgentCalls, ending: str) -> None:
+    agent.data("save_resource", uri=f"file:///graph.{ending}", content="digraph { platypus }")
+    assert agent.data("search", query="platypus")["total"] == 1
+    blocks, described = agent.read(f"file:///graph.{ending}")
+    assert blocks == [{"type": "text", "text": "digraph { platypus }"}]
+    assert described["mime_type"] == "text/plain"
+
+
+def test_a_text_with_nul_characters_is_not_stored_as_a_binary(agent: AgentCalls) -> None:
+    code, message = agent.error("save_resource", uri="file:///a.txt", content="a\0b")
+    assert (code, message) == ("INVALID_INPUT", "Content must not contain NUL characters")
 
 
 def test_a_resource_is_created_and_updated(agent: AgentCalls) -> None:
@@ -160,18 +196,6 @@ def test_resources_with_the_same_file_name_get_different_names(agent: AgentCalls
 )
 def test_a_resource_needs_one_content(agent: AgentCalls, arguments: dict[str, str], problem: str) -> None:
     assert agent.error("save_resource", uri="file:///a", **arguments) == ("INVALID_INPUT", problem)
-
-
-def test_a_text_of_a_mebibyte_is_read_back_in_pieces(agent: AgentCalls) -> None:
-    # Escapes, characters of up to four bytes, combined characters and lines of different lengths.
-    unit = 'é "quoted" \\ path\r\n\te\u0301 日本語 👩\u200d👩\u200d👧 🇩🇪 \u0001 '
-    text = (unit * (1024 * 1024 // len(unit.encode()) + 1)).encode()[: 1024 * 1024].decode(errors="ignore")
-    agent.data("save_resource", uri="file:///long.txt", content=text)
-    assert agent.read_text("file:///long.txt", max_tokens=100_000) == text
-    blocks, described = agent.read("file:///long.txt")
-    assert described["characters"] == len(text)
-    assert described["next_offset"] == len(blocks[0]["text"])
-    assert agent.error("read", ref="file:///long.txt", offset=len(text) + 1)[0] == "INVALID_INPUT"
 
 
 def test_a_piece_does_not_end_inside_a_combined_character(agent: AgentCalls) -> None:

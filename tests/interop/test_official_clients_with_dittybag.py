@@ -55,42 +55,19 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-#: Calls every tool of the `agent` profile.
-AGENT_CALLS: list[tuple[str, dict[str, Any]]] = [
-    ("save_prompt", {"name": "greet", "content": "Hello {{ who }}"}),
-    ("use_prompt", {"ref": "greet", "arguments": {"who": "Ann"}}),
-    ("save_resource", {"uri": "file:///notes.md", "content": "# More"}),
-    ("read", {"ref": "file:///notes.md"}),
-    ("task_add", {"tasks": [{"title": "Write tests", "due_date": "tomorrow"}]}),
-    ("task_list", {}),
-    ("task_update", {"ref": "task:1", "done": True}),
-    ("search", {"query": "more"}),
-    ("delete", {"ref": "task:1"}),
-    ("history", {"ref": "task:1"}),
-    ("undo", {"ref": "task:1"}),
-]
-
-
-@pytest.mark.parametrize(("profile", "calls"), [("all", CALLS), ("agent", AGENT_CALLS)])
-def test_the_calls_cover_every_tool(profile: str, calls: list[tuple[str, dict[str, Any]]]) -> None:
-    assert {name for name, _ in calls} == {tool.name for tool in PROFILES[profile].tools}
-
-
-@pytest.fixture
-def profile() -> str:
-    """The profile of the server."""
-    return "all"
+def test_the_calls_cover_every_tool() -> None:
+    assert {name for name, _ in CALLS} == {tool.name for tool in PROFILES["all"].tools}
 
 
 @pytest.fixture(params=TRANSPORTS)
-def server(request: pytest.FixtureRequest, tmp_path: Path, profile: str) -> Iterator[dict[str, Any]]:
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, Any]]:
     """Dittybag with an empty store, as the configuration that clients take."""
     database = str(tmp_path / "dittybag.db")
     if request.param == STDIO:
-        arguments = ["-m", "dittybag", "serve", "--db", database, "--profile", profile]
+        arguments = ["-m", "dittybag", "serve", "--db", database]
         yield {"command": sys.executable, "args": arguments, "cwd": str(ROOT)}
     else:
-        with run_server(*dittybag_command(database), "--profile", profile) as listener:
+        with run_server(*dittybag_command(database)) as listener:
             yield {"url": listener.address}
 
 
@@ -109,22 +86,6 @@ def test_an_official_client_calls_every_tool(driver: Driver, server: dict[str, A
     assert results["task_stats"]["completion_rate"] == 100
     if "url" in server:
         assert _open_sessions(server["url"]) == 0, "the server still has the session that the client ended"
-
-
-@pytest.mark.parametrize("profile", ["agent"])
-@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
-def test_an_official_client_calls_every_tool_of_the_profile_agent(
-    driver: Driver, server: dict[str, Any]
-) -> None:
-    store_driver = msgspec.structs.replace(driver, suite="store")
-    *seen, greeting = run(store_driver, {"server": server, "calls": AGENT_CALLS})
-    assert greeting == "Hello Ann"
-    assert [(name, failed) for name, failed, _ in seen] == [(name, False) for name, _ in AGENT_CALLS]
-    results = {name: structured for name, _, structured in seen}
-    assert results.pop("read") is None
-    assert all(results.values())
-    assert results["use_prompt"]["messages"] == [{"role": "user", "text": "Hello Ann"}]
-    assert results["search"]["hits"][0]["ref"] == "file:///notes.md"
 
 
 def _open_sessions(address: str) -> int:

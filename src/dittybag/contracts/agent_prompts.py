@@ -140,6 +140,9 @@ def _sent_twice(value: object) -> int:
 
 # Saving
 
+#: Unlike the tools of the contracts, our own refuse unknown members.
+_ARGUMENT_SCHEMA: Final[JsonObject] = {**ARGUMENT_SCHEMA, "additionalProperties": False}
+
 
 class SavePrompt(Struct, kw_only=True, forbid_unknown_fields=True):
     name: str
@@ -152,7 +155,7 @@ class SavePrompt(Struct, kw_only=True, forbid_unknown_fields=True):
             list[Any],
             Meta(
                 description="default: the {{ variables }}",
-                extra_json_schema={"items": ARGUMENT_SCHEMA},
+                extra_json_schema={"items": _ARGUMENT_SCHEMA},
             ),
         ]
         | UnsetType
@@ -209,7 +212,7 @@ async def _save(call: ToolCall, arguments: SavePrompt) -> ToolResult:
 async def _arguments_of(call: ToolCall, before: Prompt | None, arguments: SavePrompt) -> tuple[Argument, ...]:
     """Return the arguments to save: those given, or the variables of the content."""
     if arguments.arguments is not UNSET:
-        return tuple(parse_items("arguments", arguments.arguments, Argument, ARGUMENT_SCHEMA))
+        return tuple(parse_items("arguments", arguments.arguments, Argument, _ARGUMENT_SCHEMA))
     if arguments.verbatim:
         return ()
     if before is None:

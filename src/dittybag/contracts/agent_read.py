@@ -33,6 +33,7 @@ from dittybag.contracts.result_size import (
     text_length,
     text_piece,
 )
+from dittybag.contracts.skill_extension import SCHEME
 from dittybag.contracts.tool_specs import ToolCall, tool
 from dittybag.domain.errors import ChangeNotFound, ReferenceNotFound, clip
 from dittybag.domain.libraries import LibraryPrompt
@@ -95,10 +96,11 @@ class Read(Struct, kw_only=True, forbid_unknown_fields=True):
 )
 async def read(call: ToolCall, arguments: Read) -> ToolResult:
     room = arguments.max_tokens * CHARACTERS_PER_TOKEN
-    item = await look_up_item(call, arguments.ref)
+    ref = checked_ref(arguments.ref)
+    # A file of a skill comes before a stored resource with its URI, as in `resources/read`.
+    item = None if ref[: len(SCHEME)].lower() == SCHEME else await look_up_item(call, ref)
     if item is None:
-        uri = checked_ref(arguments.ref)
-        return _content_result(await _read_by_uri(call, uri), uri, arguments)
+        return _content_result(await _read_by_uri(call, ref), ref, arguments)
     if isinstance(item, ChangeNumber):
         return await _read_change(call, item.seq, arguments)
     described = _description(item, room // 2)

@@ -17,7 +17,7 @@ from dittybag.domain import resources
 from dittybag.domain.errors import Invalid, NameTaken, Problem, ResourceNotFound, clip
 from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.names import NAME_LENGTH, numbered_names
-from dittybag.domain.resources import Resource, decode_base64
+from dittybag.domain.resources import DEFAULT_MIME_TYPE, Resource, decode_base64, is_text
 from dittybag.protocol.types import ToolResult
 from dittybag.services.entity_writes import given_fields
 from dittybag.services.resource_service import ResourceChange
@@ -100,7 +100,7 @@ async def _create(
     if content is None:
         raise Invalid([Problem("content", "content or base64 is required for a new resource")])
     last = arguments.uri.rstrip("/").rpartition("/")[2].rpartition(":")[2]
-    fields.setdefault("mime_type", guess_mime_type(last, content))
+    fields.setdefault("mime_type", _likely_type(arguments, last, content))
     wanted = _INVALID_IN_NAMES.sub("-", last).strip("-") or "resource"
     names = iter([fields.pop("name")] if "name" in fields else numbered_names(wanted, "-{}", NAME_LENGTH))
     for _ in range(_MAX_NAMES):
@@ -115,3 +115,9 @@ async def _create(
         else:
             return saved
     raise Invalid([Problem("name", f"name is required: '{clip(wanted)}' is taken")])
+
+
+def _likely_type(arguments: SaveResource, file: str, content: bytes) -> str:
+    """Return the most likely type of a content, which is a text type if the content was given as text."""
+    guessed = guess_mime_type(file, content)
+    return guessed if arguments.content is UNSET or is_text(guessed) else DEFAULT_MIME_TYPE

@@ -17,7 +17,7 @@ from skills_scenario import content_of
 def target(server: dict[str, Any]) -> Any:
     if "url" in server:
         return server["url"]
-    return StdioTransport(server["command"], server["args"], cwd=server["cwd"], env=server["env"])
+    return StdioTransport(server["command"], server["args"], cwd=server["cwd"], env=server.get("env"))
 
 
 async def main(plan: dict[str, Any]) -> dict[str, Any]:
@@ -35,4 +35,5 @@ async def main(plan: dict[str, Any]) -> dict[str, Any]:
         return {"version": client.protocol_version, "entries": entries, "files": files}
 
 
-print(json.dumps(asyncio.run(main(json.loads(sys.argv[1])))))
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(main(json.loads(sys.argv[1])))))

@@ -1,0 +1,63 @@
+"""The Inspector's command line calls every tool of the profile `agent`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import cycle
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from dittybag.contracts.profiles import PROFILES
+from tests.conformance.http_servers import dittybag_command, run_server
+from tests.interop.agent_plan import SHORT_CALLS, Json, Refusal, write_library
+from tests.interop.client_drivers import DRIVERS, HTTP, STDIO, run
+from tests.interop.test_inspector import ALL_PAIRS, PAIRS, TOOL_FAILED, run_inspector
+from tests.interop.test_official_clients_with_agent_tools import check_answer
+from tests.repetitions import IS_FULL
+from tests.stdio_server_process import ROOT
+
+#: Runs the validator of JSON schemas.
+VALIDATOR = msgspec.structs.replace(
+    next(driver for driver in DRIVERS if driver.name == "python-1"), program="recorded.py", suite="agent"
+)
+
+
+def _names(pairs: list[tuple[str, str]]) -> str:
+    return "+".join("-".join(pair) for pair in pairs)
+
+
+# The Inspector starts anew for each call, which takes a second: eras and transports take turns.
+@pytest.mark.parametrize("pairs", [[pair] for pair in ALL_PAIRS] if IS_FULL else [PAIRS], ids=_names)
+def test_the_inspector_calls_every_tool(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
+    database, home = str(tmp_path / "dittybag.db"), tmp_path / "home"
+    write_library(home)
+    environment = {"DITTYBAG_HOME": str(home)}
+    arguments = ["-m", "dittybag", "serve", "--db", database, "--profile", "agent"]
+    with run_server(*dittybag_command(database), "--profile", "agent", env=environment) as listener:
+        transports: dict[str, Json] = {
+            STDIO: {"command": sys.executable, "args": arguments, "cwd": str(ROOT), "env": environment},
+            HTTP: {"type": "streamable-http", "url": listener.address},
+        }
+        servers = {_names([pair]): {**transports[pair[1]], "protocolEra": pair[0]} for pair in pairs}
+        config = tmp_path / "servers.json"
+        config.write_text(json.dumps({"mcpServers": servers}))
+        turns = cycle(("--config", str(config), "--server", name, "--method") for name in servers)
+        # With this option, the exit status says whether other hosts understand the schemas, too.
+        listed = run_inspector(tmp_path, *next(turns), "tools/list", "--strict")
+        assert listed.status == 0, listed.errors
+        results = []
+        for call in SHORT_CALLS:
+            options = ("--tool-name", call.tool, "--tool-args-json", json.dumps(call.arguments))
+            done = run_inspector(tmp_path, *next(turns), "tools/call", *options)
+            assert done.status == (TOOL_FAILED if isinstance(call.expected, Refusal) else 0), (call, done)
+            check_answer(call, done.result)
+            results.append(done.result)
+    tools = listed.result["tools"]
+    assert {tool["name"] for tool in tools} == {call.tool for call in SHORT_CALLS}
+    assert [tool["name"] for tool in tools] == [tool.name for tool in PROFILES["agent"].tools]
+    calls = [(call.tool, call.arguments, call.answer) for call in SHORT_CALLS]
+    seen = run(VALIDATOR, {"tools": tools, "calls": calls, "results": results})
+    assert [found["output"] for found in seen["calls"]] == [[]] * len(calls)

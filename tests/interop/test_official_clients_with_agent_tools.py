@@ -1,0 +1,119 @@
+"""Official clients and FastMCP's call every tool of the profile `agent` and validate the answers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from dittybag.contracts.profiles import PROFILES
+from tests.conformance.http_servers import dittybag_command, run_server
+from tests.interop.agent_plan import AgentCall, Contents, Json, Refusal, agent_calls, write_library
+from tests.interop.client_drivers import DRIVERS, HANDSHAKE, STATELESS, STDIO, TRANSPORTS, Driver, run
+from tests.interop.environments import FASTMCP
+from tests.repetitions import IS_FULL
+from tests.stdio_server_process import ROOT
+
+FASTMCP_DRIVERS = [
+    Driver(name="fastmcp-auto", environment=FASTMCP, program="fastmcp.py", version=STATELESS, mode="auto"),
+    Driver(
+        name="fastmcp-handshake", environment=FASTMCP, program="fastmcp.py", version=HANDSHAKE, mode="legacy"
+    ),
+]
+#: A client that is pinned to a revision differs from others only in how it connects.
+CLIENTS = [
+    driver for driver in (*DRIVERS, *FASTMCP_DRIVERS) if IS_FULL or not driver.name.endswith("-pinned")
+]
+TOOLS = {tool.name: tool for tool in PROFILES["agent"].tools}
+
+
+@pytest.fixture(params=TRANSPORTS)
+def transport(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+@pytest.fixture
+def server(transport: str, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """Dittybag with a library and an empty store, as the configuration that clients take."""
+    database, home = str(tmp_path / "dittybag.db"), tmp_path / "home"
+    write_library(home)
+    environment = {"DITTYBAG_HOME": str(home)}
+    if transport == STDIO:
+        arguments = ["-m", "dittybag", "serve", "--db", database, "--profile", "agent"]
+        yield {"command": sys.executable, "args": arguments, "cwd": str(ROOT), "env": environment}
+    else:
+        with run_server(*dittybag_command(database), "--profile", "agent", env=environment) as listener:
+            yield {"url": listener.address}
+
+
+@pytest.mark.parametrize("sessions", [True, False])
+def test_every_tool_is_called_and_refuses_something(sessions: bool) -> None:
+    calls = agent_calls(sessions=sessions)
+    refused = {call.tool for call in calls if isinstance(call.expected, Refusal)}
+    answered = {call.tool for call in calls if not isinstance(call.expected, Refusal)}
+    assert refused == answered == TOOLS.keys()
+
+
+@pytest.mark.parametrize("driver", CLIENTS, ids=lambda driver: driver.name)
+def test_a_client_calls_every_tool(driver: Driver, transport: str, server: dict[str, Any]) -> None:
+    calls = agent_calls(sessions=transport == STDIO or not driver.stateless)
+    plan = {"server": server, "calls": [(call.tool, call.arguments, call.answer) for call in calls]}
+    seen = run(msgspec.structs.replace(driver, suite="agent"), plan)
+    assert {tool["name"]: tool.get("outputSchema") for tool in seen["tools"]} == {
+        name: tool.output for name, tool in TOOLS.items()
+    }
+    for call, found in zip(calls, seen["calls"], strict=True):
+        check_answer(call, found["result"])
+        assert found["output"] == [], call
+        fits_schema = not isinstance(call.expected, Refusal) or call.expected.fits_schema
+        assert (found["input"] == []) is fits_schema, (call, found["input"])
+    assert [form["requestedSchema"]["required"] for form in seen["forms"]] == [["who"], ["position"]]
+
+
+@pytest.mark.parametrize("driver", CLIENTS, ids=lambda driver: driver.name)
+def test_a_client_works_in_the_project_of_its_roots(driver: Driver, tmp_path: Path) -> None:
+    root = tmp_path / "web shop"
+    root.mkdir()
+    arguments = ["-m", "dittybag", "serve", "--db", str(tmp_path / "dittybag.db"), "--profile", "agent"]
+    server = {
+        "command": sys.executable,
+        "args": [*arguments, "--project", "auto"],
+        "cwd": str(tmp_path),
+        "env": {"DITTYBAG_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)},
+    }
+    calls: list[tuple[str, Json, Json]] = [
+        ("search", {"query": "zebra"}, {}),
+        ("save_prompt", {"name": "a", "content": "A zebra"}, {}),
+        ("search", {"query": "zebra"}, {}),
+        ("project", {}, {}),
+    ]
+    plan = {"server": server, "calls": calls, "roots": [root.as_uri()]}
+    seen = run(msgspec.structs.replace(driver, suite="agent"), plan)
+    before, _, after, project = (call["result"]["structuredContent"] for call in seen["calls"])
+    assert (before["total"], after["total"]) == (0, 1)
+    assert project["current"] == "web shop"
+    assert project["projects"][-1] == {"name": "web shop", "prompts": 1, "resources": 0, "tasks": 0}
+
+
+def check_answer(call: AgentCall, result: Json) -> None:
+    """Compare an answer with the expected one."""
+    *blocks, last = result["content"]
+    data = json.loads(last["text"])
+    expected = call.expected
+    assert result.get("isError", False) is isinstance(expected, Refusal), (call, result)
+    assert ("structuredContent" in result) is isinstance(expected, dict), (call, result)
+    if isinstance(expected, Refusal):
+        assert (blocks, data["error"]["code"]) == ([], expected.code), (call, result)
+        assert expected.message in data["error"]["message"], (call, result)
+    elif isinstance(expected, Contents):
+        assert not expected.blocks or blocks == expected.blocks, (call, result)
+        assert expected.described.items() <= data.items(), (call, result)
+    else:
+        assert (blocks, data) == ([], result["structuredContent"]), (call, result)
+        assert expected.items() <= data.items(), (call, result)
