@@ -199,3 +199,33 @@ def test_more_requests_than_may_run_at_once_are_all_answered_in_order(
     titles = [response["result"]["structuredContent"]["title"] for response in created]
     assert titles == [f"Task {number}" for number in range(1500)]
     assert stats["result"]["structuredContent"]["total"] == 1500
+
+
+def test_requests_that_wait_for_each_other_are_answered_after_the_end_of_the_input(tmp_path: Path) -> None:
+    calls = [
+        ("add_prompt", {"title": f"Prompt {number}", "content": "needle"})
+        if number % 2
+        else ("search", {"query": "needle"})
+        for number in range(20)
+    ]
+    with StdioServerProcess("dittybag", "serve", "--db", str(tmp_path / "dittybag.db")) as wire:
+        wire.handshake()
+        wire.send(
+            *(
+                msgspec.json.encode(
+                    {
+                        "jsonrpc": "2.0",
+                        "id": number,
+                        "method": "tools/call",
+                        "params": {"name": name, "arguments": arguments},
+                    }
+                )
+                for number, (name, arguments) in enumerate(calls)
+            )
+        )
+        wire.hang_up()
+        lines, _, status = wire.rest()
+    responses = {message["id"]: message for line in lines if "id" in (message := msgspec.json.decode(line))}
+    assert sorted(responses) == list(range(len(calls)))
+    assert all(not response["result"]["isError"] for response in responses.values()), responses
+    assert status == 0

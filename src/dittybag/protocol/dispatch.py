@@ -545,11 +545,13 @@ class Session:
         await self._wait(None)
 
     async def _wait(self, seconds: float | None) -> None:
-        if self._running:
-            self._idle = self._idle or asyncio.Event()
-            self._idle.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), seconds)
+        self._idle = self._idle or asyncio.Event()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                # When a request ends, one that waits for it may start.
+                while self._running:
+                    self._idle.clear()
+                    await self._idle.wait()
 
 
 async def _run_prepared(ctx: Context, preparation: Awaitable[None], handler: Callable[[Context], Any]) -> Any:
