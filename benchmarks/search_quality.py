@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import apsw
 import msgspec
@@ -19,6 +20,9 @@ from dittybag.services.workspace import Workspace
 
 DATA: Final = Path(__file__).parent / "search_data"
 FIRST: Final = 5
+
+#: Finds the names of the first ten documents for a text.
+Finder: TypeAlias = Callable[[str], Awaitable[list[str]]]
 
 
 class Question(Struct, frozen=True):
@@ -64,24 +68,23 @@ async def store_documents(
     workspace: Workspace, caller: Caller, documents: Sequence[CollectedDocument]
 ) -> dict[str, str]:
     """Store patterns as prompts and pages as resources. Returns the name of each by its reference."""
-    names = {}
-    for document in documents:
+
+    async def store(document: CollectedDocument) -> str:
         if document.source == "fabric":
             name = name_from_title(document.name)
             await workspace.prompts.create(caller, name=name, title=document.name, content=document.text)
-            names[name] = document.name
-        else:
-            uri = f"tldr://common/{document.name}"
-            await workspace.resources.create(
-                caller, name=document.name, uri=uri, content=document.text, mime_type="text/markdown"
-            )
-            names[uri] = document.name
-    return names
+            return name
+        uri = f"tldr://common/{document.name}"
+        await workspace.resources.create(
+            caller, name=document.name, uri=uri, content=document.text, mime_type="text/markdown"
+        )
+        return uri
+
+    references = await asyncio.gather(*map(store, documents))
+    return {ref: document.name for ref, document in zip(references, documents, strict=True)}
 
 
-def ranked_finder(
-    workspace: Workspace, caller: Caller, names: dict[str, str]
-) -> Callable[[str], Awaitable[list[str]]]:
+def ranked_finder(workspace: Workspace, caller: Caller, names: dict[str, str]) -> Finder:
     """Return a function that finds the names of the first ten documents with the ranked search."""
 
     async def find(text: str) -> list[str]:
@@ -91,7 +94,7 @@ def ranked_finder(
     return find
 
 
-def plain_finder(documents: Sequence[CollectedDocument]) -> Callable[[str], Awaitable[list[str]]]:
+def plain_finder(documents: Sequence[CollectedDocument]) -> Finder:
     """Return the baseline: FTS5 with its porter tokenizer and BM25, and a query for any of the words."""
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE VIRTUAL TABLE plain USING fts5 (name, text, tokenize = 'porter unicode61')")
@@ -106,9 +109,7 @@ def plain_finder(documents: Sequence[CollectedDocument]) -> Callable[[str], Awai
     return find
 
 
-async def measure_quality(
-    questions: Sequence[Question], find: Callable[[str], Awaitable[list[str]]]
-) -> SearchQuality:
+async def measure_quality(questions: Sequence[Question], find: Finder) -> SearchQuality:
     ranks = []
     for question in questions:
         names = await find(question.text)
@@ -121,8 +122,8 @@ async def measure_quality(
 
 async def measure_overlap(
     questions: Sequence[Question],
-    one: Callable[[str], Awaitable[list[str]]],
-    other: Callable[[str], Awaitable[list[str]]],
+    one: Finder,
+    other: Finder,
 ) -> float:
     """Return the mean share of the first ten documents that two searches have in common."""
     shares = []

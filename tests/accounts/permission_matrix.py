@@ -282,6 +282,15 @@ _AGENT: dict[str, MatrixRow] = {
         shows=_team,
         pairs=_foreign_refs(),
     ),
+    "project": MatrixRow(
+        touches="nothing",
+        shows=lambda who: OPEN_PROJECT,
+        pairs=(
+            ForeignPair(
+                _constant(action="switch", name=HIDDEN_PROJECT), {"action": "switch", "name": NO_NAME}
+            ),
+        ),
+    ),
 }
 
 #: By profile and name.

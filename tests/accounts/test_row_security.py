@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
-from dittybag.domain.errors import ChangeNotFound, DittybagError
+from dittybag.domain.errors import ChangeNotFound, DittybagError, ProjectGone
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import ChangeQuery
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
+from dittybag.services.library_search import NO_LIBRARIES
+from dittybag.services.ranked_search import search_ranked
+from dittybag.services.search_service import RankedPage, RankedQuery
 from dittybag.storage.postgres.postgres_store import PostgresStore
 from dittybag.storage.sql.sql_transaction import SqlTransaction
 from tests.accounts.accounts_world import (
@@ -250,6 +253,36 @@ def test_a_batch_with_hidden_changes_is_not_partly_undone(rls_world: World) -> N
     with pytest.raises(ChangeNotFound):
         world.run(world.workspace.history.undo(caller, UndoSelection(seq=seq, project=caller.project)))
     assert world.last_change() == before
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_the_ranked_search_finds_only_what_the_policies_show(rls_world: World, user: str) -> None:
+    """Even if it is asked for the project and the tasks of others."""
+    store = rls_world.workspace.store
+    stranger = word_of(STRANGER)
+    for project in rls_world.projects.values():
+        for other in USERS:
+            for text in (
+                TEAM_WORD,
+                stranger,
+                word_of(other),
+                f'"{stranger}"',
+                f'"{word_of(other)}"',
+                stranger[:-1],
+            ):
+                caller = Caller(project, "x", other)
+                query = RankedQuery(text, incomplete=True)
+
+                async def work(
+                    transaction: Transaction, caller: Caller = caller, query: RankedQuery = query
+                ) -> RankedPage:
+                    return await search_ranked(transaction, caller, query, NO_LIBRARIES)
+
+                with suppress(ProjectGone):
+                    page = rls_world.run(store.read(work, viewer=user))
+                    assert page.total == len(page.hits) or page.total > query.limit
+                    shown = f"{page.hits} {page.suggestion}"
+                    assert not [word for word in forbidden_words(user) if word in shown]
 
 
 # A server without permission checks

@@ -29,7 +29,7 @@ from dittybag.services.project_overview import OverviewService
 from dittybag.services.prompt_service import PromptAddress, PromptChange, PromptService
 from dittybag.services.purge_service import PurgeService, Selection
 from dittybag.services.resource_service import ResourceChange, ResourceService
-from dittybag.services.search_service import SEARCH_KINDS, RankedQuery, SearchService
+from dittybag.services.search_service import RankedQuery, SearchService
 from dittybag.services.task_service import TaskService
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
@@ -43,7 +43,6 @@ SERVICES: dict[str, type] = {
     "overview": OverviewService,
     "purges": PurgeService,
 }
-KINDS: tuple[Kind, ...] = SEARCH_KINDS
 
 
 class PopulatedWorkspace(Struct, frozen=True):
@@ -147,7 +146,6 @@ CASES: dict[str, ServiceCall] = {
     ),
     "resources.by_id": reads(_by_id),
     "resources.contents": reads(lambda it, who, populated: it.contents(who, [])),
-    "search.all_kinds": reads(lambda it, who, populated: it.all_kinds(who, "Words", KINDS, 10)),
     "search.ranked": reads(lambda it, who, populated: it.ranked(who, RankedQuery("Words"))),
     "overview.count_contents": reads(lambda it, who, populated: it.count_contents(who)),
     "overview.usage": reads(lambda it, who, populated: it.usage(who, "somebody")),

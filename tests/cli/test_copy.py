@@ -184,7 +184,7 @@ def test_commands_work_with_a_postgres_database(tmp_path: Path, url: str) -> Non
     dittybag(tmp_path, "prompt", "add", "greeting", "Hello {{ who }}.", "-a", "who", "--db", url)
     rendered = dittybag(tmp_path, "prompt", "render", "greeting", "who=you", "--db", url)
     assert rendered.stdout == "Hello you."
-    assert data(dittybag(tmp_path, "search", "HELLO", "--db", url, "--json"))["totals"]["prompt"] == 1
+    assert data(dittybag(tmp_path, "search", "HELLO", "--db", url, "--json"))["total"] == 1
     dittybag(tmp_path, "prompt", "delete", "greeting", "--db", url)
     dittybag(tmp_path, "undo", "--yes", variables={"DITTYBAG_DATABASE_URL": url})
     assert dittybag(tmp_path, "prompt", "show", "greeting", "--db", url).stdout == "Hello {{ who }}."

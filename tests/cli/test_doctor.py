@@ -110,8 +110,24 @@ def test_the_largest_entities_are_listed(home: Path) -> None:
     assert largest["resources"][0]["bytes"] == len("text 0 " * 500)
 
 
-def test_a_wrong_search_index_is_reported_and_repaired_only_with_fix(home: Path) -> None:
-    sql(home / "default.db", "DELETE FROM task_index WHERE rowid = 1", "DELETE FROM prompt_tags")
+#: Row 6 is the first task.
+@pytest.mark.parametrize(
+    "damage",
+    [
+        ("DELETE FROM task_index WHERE rowid = 1", "DELETE FROM prompt_tags"),
+        ("DELETE FROM word_index WHERE rowid = 6",),
+        (
+            "DELETE FROM word_index WHERE rowid = 6",
+            "INSERT INTO word_index (rowid, name) VALUES (6, 'other')",
+        ),
+        ("INSERT INTO word_index (rowid, name) VALUES (4000, 'unknown')",),
+    ],
+    ids=("trigrams and tags", "a missing row of stems", "wrong stems", "stems of no entity"),
+)
+def test_a_wrong_search_index_is_reported_and_repaired_only_with_fix(
+    home: Path, damage: tuple[str, ...]
+) -> None:
+    sql(home / "default.db", *damage)
     before = read_files(home)
     found = run_doctor(home, status=1)
     assert set(topics_at(found, "error")) == {"search index"}

@@ -144,12 +144,15 @@ def _calls() -> Iterator[RecordedCall]:
     yield call("Later changes would be overwritten", "undo", {"ref": "change:2"})
     yield call("Success, several tasks that were added together", "undo", {"ref": "change:6", "force": True})
     yield call("No such change", "undo", {"ref": "change:1000"})
+    yield call("Success, a new project", "project", {"action": "create", "name": "website"})
+    yield call("Success, the projects", "project", {})
+    yield call(
+        "Success, another project for this connection", "project", {"action": "switch", "name": "website"}
+    )
+    yield call("Success, back to the first project", "project", {"action": "switch"})
+    yield call("No such project", "project", {"action": "switch", "name": "webstie"})
     yield call("", "save_resource", {"uri": "file:///review.md", "content": "x", "name": "code-review"})
     yield call("Several items have the name", "read", {"ref": "code-review"})
-    yield call("Success", "project", {})
-    yield call("Success, created", "project", {"action": "create", "name": "website"})
-    yield call("Success, switched", "project", {"action": "switch", "name": "website"})
-    yield call("No such project", "project", {"action": "switch", "name": "web"})
 
 
 def _search_calls() -> Iterator[RecordedCall]:

@@ -12,12 +12,14 @@ from tests.contracts.library_fixtures import DISCOVER, ENVELOPE
 
 READING = {"search", "read", "use_prompt", "task_list", "history"}
 WRITING = {"save_prompt", "save_resource", "delete", "task_add", "task_update", "undo"}
+#: It changes the connection, and may create a project.
+SELECTING = {"project"}
 
 
 def test_the_profile_has_one_tool_for_each_thing(serve: StartServer) -> None:
     server = serve("agent")
     tools = server.tools()
-    assert tools.keys() == READING | WRITING
+    assert tools.keys() == READING | WRITING | SELECTING
     assert server.first_response["result"]["serverInfo"]["name"] == "dittybag"
     for name, tool in tools.items():
         assert tool["annotations"]["readOnlyHint"] is (name in READING)
@@ -42,7 +44,7 @@ def test_prompts_and_resources_are_listed_as_in_the_profile_all(serve: StartServ
 
 
 def test_read_only_and_toolsets_restrict_the_tools(serve: StartServer) -> None:
-    assert serve("agent", "--read-only").tools().keys() == READING
+    assert serve("agent", "--read-only").tools().keys() == READING | SELECTING
     tasks = {"read", "delete", "task_add", "task_list", "task_update"}
     assert serve("agent", "--toolsets", "tasks").tools().keys() == tasks
     prompts = {"read", "use_prompt", "save_prompt", "delete"}

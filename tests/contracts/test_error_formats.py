@@ -67,6 +67,7 @@ SAMPLES: list[tuple[DittybagError, str, ExitStatus]] = [
     (errors.StorageClosed("w"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.StorageFailed("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.LibraryUnwritable("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.LinksUnusable("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.StorageReplaced("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.StorageUnreachable("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.StorageUnsure("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),

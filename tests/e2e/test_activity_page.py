@@ -130,8 +130,7 @@ def test_an_undo_shows_its_effect_and_can_itself_be_undone(
     server.call("update_prompt", name="precious", content="Spoilt again", client="cursor")
 
     def content() -> Any:
-        found = server.call("search", query="precious", kinds=["prompt"])
-        return found["hits"][0]["passage"]
+        return server.call("use_prompt", ref="precious")["messages"][0]["text"]
 
     page = windows.open(server, f"{FEED}?text=precious")
     _entries(page).nth(1).get_by_role("link", name="Undo").click()

@@ -59,7 +59,7 @@ def test_the_snippet_is_what_the_button_writes(server: WebServerProcess, windows
     page.get_by_text("Claude Code is now connected").wait_for()
     assert json.loads(file.read_text()) == snippet
     entry = snippet["mcpServers"]["dittybag"]
-    assert entry["args"][-3:] == ["serve", "--project", "auth-module"]
+    assert entry["args"][-5:] == ["serve", "--project", "auth-module", "--profile", "agent"]
     assert entry["env"] == {"DITTYBAG_HOME": str(server.home)}
 
 

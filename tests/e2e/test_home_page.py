@@ -102,7 +102,7 @@ def test_the_search_box_works_with_the_keyboard_alone(
     expect(dropdown.locator("li")).to_have_count(3)
     kinds = dropdown.locator(".result-kind").all_inner_texts()
     assert sorted(kinds) == ["Library prompt", "Prompt", "Prompt"]
-    assert dropdown.locator("mark").first.inner_text() == "Commit"
+    assert dropdown.locator("mark").first.inner_text().lower() == "commit"
     for _ in range(kinds.index("Library prompt") + 1):
         page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
@@ -115,13 +115,13 @@ def test_the_search_box_works_with_the_keyboard_alone(
     page.goto(f"{server.origin}{HOME}/search?q=password")
     page.get_by_role("link", name="Tasks", exact=True).last.click()
     page.wait_for_url("**/search?q=password&kind=task")
-    expect(page.locator("a[data-item]")).to_have_count(1)
+    expect(page.locator("a[data-item]", has_text="Hash passwords with argon2")).to_be_visible()
     box.fill("pasword hashng")
     expect(dropdown).to_contain_text("Did you mean")
-    box.fill("no such thing <b>")
-    expect(dropdown).to_have_text("No results for “no such thing <b>”.")
+    box.fill("xyzzyq <b>")
+    expect(dropdown).to_have_text("No results for “xyzzyq <b>”.")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=2)).to_have_text("No results for “no such thing <b>”")
+    expect(page.get_by_role("heading", level=2)).to_have_text("No results for “xyzzyq <b>”")
 
 
 def test_a_search_finds_any_character_and_highlights_matches(
@@ -135,7 +135,7 @@ def test_a_search_finds_any_character_and_highlights_matches(
         ("İ", ["İo"]),
         ("\\", ["\\"]),
         ("o", ["o"]),
-        ('"aße 1"', ["Straße", "100"]),
+        ('"aße 1"', ["aße 1"]),
         ("_", None),
     ):
         page.goto(f"{server.origin}/p/default/search?q={quote(query)}")

@@ -109,6 +109,15 @@ def test_notifications_follow_the_switch(machine: Machine) -> None:
         assert "notifications/resources/list_changed" not in client.notifications
 
 
+def test_updates_of_prompts_as_skills_follow_the_switch(machine: Machine) -> None:
+    with fixed(machine) as client:
+        client.ask("resources/subscribe", {"uri": "skill://stored-prompts/of-two/SKILL.md"})
+        client.call("project", action="switch", name="two")
+        client.notifications.clear()
+        machine.command(machine.path, "prompt", "update", "of-two", "--title", "New", "--project", "two")
+        client.wait_for("notifications/resources/updated")
+
+
 def test_a_switch_to_an_unknown_project_is_refused(machine: Machine) -> None:
     with fixed(machine) as client:
         assert client.refusal("project", action="switch", name="nope") == (

@@ -15,6 +15,7 @@ from tests.storage_contract.store_session import OpenStore, StoreSession, open_s
 _WITH_TRIGRAMS = (
     "test_text_search",
     "test_text_search_at_scale",
+    "test_ranked_search",
     "test_prompt_storage",
     "test_log_replay",
 )

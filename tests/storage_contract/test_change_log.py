@@ -14,6 +14,7 @@ from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import ChangeQuery, PromptQuery
 from dittybag.services.prompt_service import PromptAddress
+from dittybag.services.search_service import RankedQuery
 from tests.storage_contract.log_consistency import ALL, check_log, read_log
 from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
 
@@ -119,7 +120,7 @@ async def test_an_operation_without_effect_is_not_logged(session: StoreSession) 
     await session.workspace.prompts.page(
         session.caller, PromptQuery(project=session.caller.project, limit=10, offset=0)
     )
-    await session.workspace.search.all_kinds(session.caller, "old", ["prompt", "task"], 10)
+    await session.workspace.search.ranked(session.caller, RankedQuery("old"))
     assert await full_log(session) == old
 
 

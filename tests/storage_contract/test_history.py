@@ -24,6 +24,7 @@ from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Argument
 from dittybag.domain.queries import ChangeQuery, PromptQuery, TaskQuery
 from dittybag.domain.resources import Resource
+from dittybag.services.search_service import RankedQuery
 from tests.storage_contract.log_consistency import (
     EntitiesByKey,
     check_log,
@@ -311,9 +312,12 @@ async def test_a_restored_entity_is_found_in_all_views(session: StoreSession) ->
             [r.id for r in await resources.templates(session.caller)],
             await resources.uris(session.caller, "", 100),
             [t.id for t in await tasks.page(session.caller, TaskQuery(user=session.caller.user, limit=100))],
-            await session.workspace.search.all_kinds(
-                session.caller, "ZEILE 1", ["prompt", "resource", "task"], 100
-            ),
+            [
+                (hit.ref, hit.passage)
+                for hit in (
+                    await session.workspace.search.ranked(session.caller, RankedQuery("ZEILE 1"))
+                ).hits
+            ],
         ]
 
     before = await views()

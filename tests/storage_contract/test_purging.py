@@ -25,6 +25,7 @@ from dittybag.exchange.workspace_copy import copy_workspace
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.purge_references import PurgeReferences
 from dittybag.services.purge_service import Selection
+from dittybag.services.search_service import RankedQuery
 from dittybag.services.workspace import Workspace
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.log_consistency import ALL, check_log, stored_entities
@@ -368,8 +369,8 @@ async def test_a_purged_log_is_copied_and_ids_do_not_come_back(
         for workspace in (session, copied):
             assert (await workspace.task("New")).id == 3
             assert (await workspace.workspace.projects.create("new", actor=ACTOR)).id == 4
-            hits, _ = await workspace.workspace.search.all_kinds(workspace.caller, "New", KINDS, 10)
-            assert [hit.title for hit in hits] == ["New"]
+            found = await workspace.workspace.search.ranked(workspace.caller, RankedQuery("New"))
+            assert [hit.title for hit in found.hits] == ["New"]
     finally:
         await target.close()
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from dittybag.domain.errors import Invalid, NameTaken, ResourceNotFound, UriTaken
 from dittybag.domain.resources import CONTENT_BYTES, Resource
+from dittybag.services.search_service import RankedPage, RankedQuery
 from tests.storage_contract.log_consistency import check_log
 from tests.storage_contract.store_session import OpenStore, StoreSession, open_session
 
@@ -181,8 +182,7 @@ async def test_a_resource_of_another_project_looks_like_a_missing_one(session: S
         assert await session.workspace.resources.listing(session.caller, 0, 10, templates=templates) == []
     assert await session.workspace.resources.templates(session.caller) == []
     assert await session.workspace.resources.uris(session.caller, "", 10) == []
-    hits, totals = await session.workspace.search.all_kinds(session.caller, "needle", ["resource"], 10)
-    assert (hits, totals) == ([], {"resource": 0})
+    assert await session.workspace.search.ranked(session.caller, RankedQuery("needle")) == RankedPage([], 0)
 
 
 async def test_listings_of_resources_and_templates_are_in_creation_order(

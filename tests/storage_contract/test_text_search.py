@@ -294,27 +294,5 @@ async def test_an_empty_query_finds_everything(session: StoreSession) -> None:
         session.caller, PromptQuery(project=session.caller.project, text="", limit=10, offset=0)
     )
     assert ([item.name for item in page.prompts], page.total) == (["p2", "p1", "p0"], 3)
-    hits, totals = await session.workspace.search.all_kinds(
-        session.caller, "", ["prompt", "resource", "task"], 2
-    )
-    assert totals == {"prompt": 3, "resource": 3, "task": 3}
-    assert [hit.title for hit in hits] == ["p2", "p1", "r2", "r1", "t0", "t1"]
-
-
-async def test_one_search_finds_all_kinds_with_their_addresses(session: StoreSession) -> None:
-    prompt = await session.prompt("p", "A needle in a prompt")
-    resource = await session.resource("r", "A NEEDLE in a text", title="Title")
-    task = await session.task("needle", notes="Sew")
-    hits, totals = await session.workspace.search.all_kinds(
-        session.caller, "Needle", ["prompt", "resource", "task"], 10
-    )
-    assert [(hit.kind, hit.id, hit.title) for hit in hits] == [
-        ("prompt", prompt.id, "p"),
-        ("resource", resource.uri, "Title"),
-        ("task", task.id, "needle"),
-    ]
-    assert totals == {"prompt": 1, "resource": 1, "task": 1}
-    assert await session.workspace.search.all_kinds(session.caller, "needle", ["task"], 10) == (
-        hits[2:],
-        {"task": 1},
-    )
+    total, tasks = await session.workspace.tasks.search(session.caller, "", limit=2)
+    assert (total, [task.title for task in tasks]) == (3, ["t0", "t1"])

@@ -12,6 +12,7 @@ import msgspec
 
 from dittybag.domain.changes import Purged
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
+from dittybag.domain.words import stems_of
 from tests.storage_contract.naive_search import without_accents
 
 #: Kind and label of an entity.
@@ -62,6 +63,7 @@ class SqliteAudit:
         assert self._connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert self._connection.execute("PRAGMA foreign_key_check").fetchall() == []
         self._check_indexes()
+        self._check_word_index()
         self._check_tags()
         self._check_log()
 
@@ -86,6 +88,28 @@ class SqliteAudit:
             assert found == expected, (
                 f"{index}: {len(found - expected)} too many, {len(expected - found)} missing"
             )
+
+    def _check_word_index(self) -> None:
+        """The index of stems must contain exactly one row for each entity, with the words of its title."""
+        rows = self._connection.execute(
+            """SELECT 4 * number, title FROM prompts UNION ALL SELECT 4 * number + 1, name FROM resources
+               UNION ALL SELECT 4 * id + 2, title FROM tasks"""
+        )
+        titles: dict[int, str] = dict(rows)
+        listed = {row[0] for row in self._connection.execute("SELECT id FROM word_index_docsize")}
+        assert listed == titles.keys(), f"word_index: {len(listed ^ titles.keys())} wrong rows"
+        self._connection.execute(
+            "CREATE VIRTUAL TABLE temp.found USING fts5vocab(main, word_index, instance)"
+        )
+        found = set(self._connection.execute("SELECT term, doc FROM temp.found WHERE col = 'name'"))
+        self._connection.execute("DROP TABLE temp.found")
+        missing = {
+            (stem, row)
+            for row, title in titles.items()
+            for stem in stems_of(title)
+            if (stem, row) not in found
+        }
+        assert not missing, f"word_index: {len(missing)} words are missing"
 
     def _check_tags(self) -> None:
         expected = self._connection.execute(

@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypeVar
 from msgspec import UNSET, Meta, UnsetType
 
 from dittybag.contracts.tool_specs import array_schema
-from dittybag.domain.errors import NameTaken, Outdated, UriTaken, clip
+from dittybag.domain.errors import Conflict, Outdated, clip
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.protocol.types import JsonObject
@@ -48,7 +48,7 @@ async def retry_if_changed(save: Callable[[], Awaitable[T]], if_version: int | U
     for _ in range(_ATTEMPTS - 1):
         try:
             return await save()
-        except (NameTaken, UriTaken, Outdated):
+        except Conflict:
             if if_version is not UNSET:
                 raise
     return await save()

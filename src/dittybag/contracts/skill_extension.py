@@ -77,11 +77,15 @@ class SkillExtension:
                 server.resource_updated(self.skills.uri(path))
 
         def on_prompts(changes: Sequence[ChangeNotification]) -> None:
-            if any(item.kind == "prompt" and item.project == self._scope.project for item in changes):
-                # A notification does not say which prompt has changed.
-                for uri in server.subscribed_uris():
-                    if uri.startswith(f"{SCHEME}{STORED_PROMPTS}/"):
-                        server.resource_updated(uri)
+            selections: set[int | None] = {item.project for item in changes if item.kind == "prompt"}
+            if not selections:
+                return
+            if self._scope.project in selections:
+                selections.add(None)
+            # A notification does not say which prompt has changed.
+            for uri in server.subscribed_uris():
+                if uri.startswith(f"{SCHEME}{STORED_PROMPTS}/"):
+                    server.resource_updated(uri, selections)
 
         self._scope.libraries.subscribe_to_skills(on_files)
         self._scope.workspace.store.subscribe(on_prompts)

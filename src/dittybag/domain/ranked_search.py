@@ -27,6 +27,8 @@ LENGTH_INFLUENCE: Final = 0.75
 #: More terms of a query are ignored.
 _MAX_TERMS: Final = 32
 _MAX_PHRASES: Final = 8
+#: Beginnings of words after other words are longer than this.
+_MIN_PREFIX: Final = 2
 _PHRASE: Final = re.compile(r'"([^"]*)"|“([^”]*)”')
 
 #: The stems of an entity: of its title and name, its tags, its description, and its content.
@@ -94,9 +96,9 @@ def parse_query(text: str, *, incomplete: bool = False) -> ParsedQuery:
     phrases = [found for match in _PHRASE.finditer(text) if (found := (match[1] or match[2] or "").strip())]
     unquoted = _PHRASE.sub(" ", text)
     terms = _terms(unquoted, incomplete=incomplete and text[-1:].strip() not in ("", '"', "”"))
-    if not terms and not phrases and text.strip():
+    if not terms and not phrases and unquoted.strip():
         # A query of other characters alone is searched as it is.
-        phrases = [text.strip()]
+        phrases = [unquoted.strip()]
     if not terms:
         # A quoted text may end within a word.
         terms = [term for phrase in phrases for term in _terms(phrase, incomplete=True)]
@@ -107,8 +109,13 @@ def parse_query(text: str, *, incomplete: bool = False) -> ParsedQuery:
 def _terms(text: str, *, incomplete: bool) -> list[SearchTerm]:
     words = split_words(text)
     terms = [term for at, word in enumerate(words) if (term := _term(word, words[at - 1] if at else ""))]
-    if incomplete and words and not is_unspaced(words[-1]):
-        # The whole word counts more than a longer one.
+    # The whole word counts more than a longer one. After other words, one or two letters say too little.
+    if (
+        incomplete
+        and words
+        and not is_unspaced(words[-1])
+        and (len(words[-1]) > _MIN_PREFIX or not terms[:-1])
+    ):
         terms.append(SearchTerm(words[-1], is_prefix=True))
     return terms
 

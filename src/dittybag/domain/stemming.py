@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -84,8 +85,9 @@ def stem(word: str) -> str:
         return word
     # An initial y is a consonant.
     marked = "Y" + word[1:] if word[0] == "y" else word
-    for step in (_without_plural, _without_past, _with_final_i, _step_2, _step_3, _step_4, _step_5):
-        marked = step(marked)
+    for endings, step in _STEPS:
+        if marked.endswith(endings):
+            marked = step(marked)
     return marked.lower()
 
 
@@ -143,3 +145,15 @@ def _step_5(word: str) -> str:
         if _MEASURE_ABOVE_1(rest) or (_MEASURE_1(rest) and not _SHORT(rest)):
             word = rest
     return word[:-1] if word.endswith("ll") and _MEASURE_ABOVE_1(word) else word
+
+
+#: The steps of the algorithm, each with the ends of the words that it can change.
+_STEPS: Final[tuple[tuple[str | tuple[str, ...], Callable[[str], str]], ...]] = (
+    ("s", _without_plural),
+    (("ed", "ing"), _without_past),
+    ("y", _with_final_i),
+    (tuple(_STEP_2), _step_2),
+    (tuple(_STEP_3), _step_3),
+    (_STEP_4, _step_4),
+    (("e", "ll"), _step_5),
+)

@@ -99,13 +99,6 @@ def snippet_around(text: str, query: str) -> str:
     return f"{'...' if start else ''}{text[start:end]}{'...' if end < len(text) else ''}"
 
 
-def snippet_around_words(text: str, query: str) -> str:
-    """Return the text around the query or, if it does not occur, around its first word that does."""
-    folded = fold(text)
-    found = next((words for words in (query, *query.split()) if fold(words) in folded), "")
-    return snippet_around(text, found)
-
-
 def _find(text: str, needle: str) -> int:
     """Return the index in `text` of the folded `needle`, or -1. Folding can make a text longer."""
     whole = fold(text)

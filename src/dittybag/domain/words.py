@@ -41,7 +41,7 @@ def split_words(text: str) -> list[str]:
 
 def stems_of(text: str) -> list[str]:
     """Return the stems of the words of a text, in order."""
-    return list(map(stem, split_words(text)))
+    return list(map(stem, split_words(text))) if text else []
 
 
 def is_unspaced(word: str) -> bool:

@@ -36,8 +36,9 @@ MAX_RANKED: Final = 1000
 #: At most this many entities are read for the spelling of a word, and of each at most this many characters.
 _MAX_SPELLINGS: Final = 50
 _SPELLING_LENGTH: Final = 5000
-#: The stem of a word that is being typed has up to this many letters less, and at least three.
-_MAX_ENDING: Final = 4
+#: Endings that stems do not have, so a word that is being typed may be longer than its stem.
+_ENDINGS: Final = ("ments", "ings", "ations", "ness", "ly", "ed", "ers", "able", "ive", "ize", "al", "ful")
+#: Shorter beginnings of words are not shortened.
 _MIN_PREFIX: Final = 3
 #: At most this many words of a query are corrected.
 _MAX_CORRECTED: Final = 4
@@ -87,10 +88,10 @@ class _Search:
         return ParsedQuery(tuple(dict.fromkeys(terms)), parsed.phrases)
 
     async def _completed(self, term: SearchTerm) -> SearchTerm:
-        shortest = max(len(term.text) - _MAX_ENDING, _MIN_PREFIX)
-        for end in range(len(term.text), shortest - 1, -1):
+        for end in range(len(term.text), _MIN_PREFIX - 1, -1):
             shorter = SearchTerm(term.text[:end], is_prefix=True)
-            if await self._occurs(shorter):
+            ending = term.text[end:]
+            if any(known.startswith(ending) for known in _ENDINGS) and await self._occurs(shorter):
                 return shorter
         return term
 

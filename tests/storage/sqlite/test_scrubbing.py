@@ -21,7 +21,7 @@ from tests.storage_contract.store_session import StoreSession, open_session
 from tests.torture.sqlite_audit import SqliteAudit
 
 KINDS: tuple[Kind, ...] = ("project", "prompt", "resource", "task")
-INDEXES = ("prompt_index", "resource_index", "task_index")
+INDEXES = ("prompt_index", "resource_index", "task_index", "word_index")
 
 
 @pytest.fixture

@@ -116,7 +116,17 @@ class PostgresRankedSearch:
                 for row in await self._candidates(search, kind, terms)
             ]
         matches.sort(key=lambda match: (-match.score, -match.number))
-        return matches[: search.limit]
+        return await self._visible(search, matches[: search.limit])
+
+    async def _visible(self, search: StoredSearch, matches: list[StoredMatch]) -> list[StoredMatch]:
+        """Return the matches that the policies show to the viewer."""
+        visible = set()
+        for kind in search.kinds:
+            described = ENTITY_TYPES[kind]
+            numbers = [match.number for match in matches if match.kind == kind]
+            sql = f"SELECT {described.key} FROM {described.table} WHERE {described.key} = ANY($1)"
+            visible |= {(kind, row[0]) for row in await self._driver.rows(sql, numbers)}
+        return [match for match in matches if (match.kind, match.number) in visible]
 
     async def _stems(self, term: SearchTerm) -> list[str]:
         """Return the stems that a term matches."""

@@ -32,9 +32,15 @@ from dittybag.storage.sqlite.word_index import count_rows_and_words, entity_of, 
 if TYPE_CHECKING:
     from dittybag.storage.sqlite.sqlite_queries import SqliteQueries
 
-#: At most this many occurrences are scored, which takes 5 ms. Of the more frequent terms of a query, it only
+#: At most this many occurrences are scored, which takes 3 ms. Of the more frequent terms of a query, it only
 #: counts whether a row has them.
-_MAX_SCORED: Final = 5000
+_MAX_SCORED: Final = 3000
+#: A frequency is counted again when the number of rows has changed by one part in this many.
+_PRECISION: Final = 20
+#: At most this many frequencies are kept.
+_MAX_KNOWN: Final = 1000
+#: At most this many rows with the words of a quoted text are compared with it.
+_MAX_CANDIDATES: Final = 20_000
 #: At most this many rows with all quoted texts are ranked.
 _MAX_QUOTED: Final = 1000
 #: `bm25` gives this weight to a term that occurs in more than half of all rows.
@@ -51,11 +57,25 @@ class SqliteRankedSearch:
     def __init__(self, driver: SqliteDriver, native: SqliteQueries) -> None:
         self._driver = driver
         self._native = native
+        #: The frequencies of frequent terms, each with the number of rows when they were counted.
+        self._known: dict[SearchTerm, tuple[int, int]] = {}
 
     async def frequencies(self, terms: Sequence[SearchTerm]) -> Frequencies:
         self._native.pending.write()
         rows, words = count_rows_and_words(self._driver.connection)
-        return Frequencies(rows, words, {term: await self._count(term) for term in terms})
+        return Frequencies(rows, words, {term: await self._frequency(term, rows) for term in terms})
+
+    async def _frequency(self, term: SearchTerm, rows: int) -> int:
+        """Count the rows with a term. The counts of frequent terms, which take long, are used again."""
+        known, at = self._known.get(term, (0, 0))
+        if known and abs(rows - at) * _PRECISION <= at:
+            return known
+        count = await self._count(term)
+        if count > _MAX_SCORED:
+            if len(self._known) == _MAX_KNOWN:
+                self._known.clear()
+            self._known[term] = count, rows
+        return count
 
     async def _count(self, term: SearchTerm) -> int:
         """Count the rows with a term."""
@@ -92,8 +112,9 @@ class SqliteRankedSearch:
         found = [
             (kind, number) for kind in search.kinds for number in await self._quoted_numbers(search, kind)
         ]
-        bindings = Bindings(self._driver.list_value([row_id(*entity) for entity in found]))
-        matches = await self._best(search, self._driver.any_of("id", "$1"), bindings)
+        bindings = Bindings(search.project, search.user)
+        rows = bindings.add(self._driver.list_value([row_id(*entity) for entity in found]))
+        matches = await self._best(search, self._driver.any_of("id", rows), bindings)
         # A quoted text may be a part of a word, of which no term occurs.
         scored = {(match.kind, match.number) for match in matches}
         matches += [StoredMatch(*entity, 0.0) for entity in found if entity not in scored]
@@ -101,27 +122,39 @@ class SqliteRankedSearch:
 
     async def _quoted_numbers(self, search: StoredSearch, kind: StoredKind) -> list[int]:
         """Return the numbers of the newest entities of a kind with all quoted texts."""
+        longest = max(search.phrases, key=len)
+        trigrams = words_match([fold_accents(longest)]) if kind == "task" else text_match(longest)
+        if trigrams is None:
+            return await self._verified(search, kind)
+        # The trigram index has titles and contents, the index of stems also names and descriptions.
+        index = INDEXES[kind]
+        numbers = f"SELECT rowid AS candidate FROM {index} WHERE {index} MATCH $2"
+        found = await self._verified(search, kind, numbers, trigrams)
+        stems = _quoted_match(longest)
+        if stems and len(found) < _MAX_QUOTED:
+            rows = "SELECT rowid FROM word_index WHERE word_index MATCH $2 ORDER BY rowid DESC"
+            numbers = f"""SELECT rowid / 4 AS candidate FROM ({rows} LIMIT {_MAX_CANDIDATES})
+                          WHERE rowid % 4 = {STORED_KINDS.index(kind)}"""
+            found += await self._verified(search, kind, numbers, stems)
+        return sorted(set(found), reverse=True)[:_MAX_QUOTED]
+
+    async def _verified(
+        self, search: StoredSearch, kind: StoredKind, candidates: str = "", match: str = ""
+    ) -> list[int]:
+        """Return the numbers of rows with all quoted texts: the newest of the candidates, or of all rows."""
         described = ENTITY_TYPES[kind]
-        bindings = Bindings(search.user if kind == "task" else search.project)
+        bindings = Bindings(search.user if kind == "task" else search.project, match)
         conditions = [
             f"({' OR '.join(phrase_conditions(self._native, kind, phrase, bindings))})"
             for phrase in search.phrases
         ]
-        longest = max(search.phrases, key=len)
-        trigrams = words_match([fold_accents(longest)]) if kind == "task" else text_match(longest)
-        if trigrams is not None:
-            index = INDEXES[kind]
-            # The trigram index has titles and contents, the index of stems also names and descriptions.
-            sources = [f"SELECT rowid FROM {index} WHERE {index} MATCH {bindings.add(trigrams)}"]
-            if stems := _quoted_match(longest):
-                sources.append(
-                    f"""SELECT rowid / 4 FROM word_index WHERE word_index MATCH {bindings.add(stems)}
-                        AND rowid % 4 = {STORED_KINDS.index(kind)}"""
-                )
-            conditions.insert(0, f"{described.key} IN ({' UNION '.join(sources)})")
-        sql = f"""SELECT {described.key} FROM {described.table}
-                  WHERE +{OWNERS[kind]} = $1 AND {" AND ".join(conditions)}
-                  ORDER BY {described.key} DESC LIMIT {_MAX_QUOTED}"""
+        key, table = described.key, described.table
+        wanted = f"+{OWNERS[kind]} = $1 AND {' AND '.join(conditions)}"
+        sql = f"SELECT {key} FROM {table} WHERE {wanted} AND $2 = '' ORDER BY {key} DESC LIMIT {_MAX_QUOTED}"
+        if candidates:
+            # The rows are read in the order of the index, until there are enough.
+            sql = f"""SELECT {key} FROM ({candidates} ORDER BY rowid DESC) CROSS JOIN {table}
+                      WHERE {key} = candidate AND {wanted} LIMIT {_MAX_QUOTED}"""
         return [row[0] for row in await self._driver.rows(sql, *bindings.values)]
 
 

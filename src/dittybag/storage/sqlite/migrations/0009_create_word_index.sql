@@ -4,6 +4,7 @@
 CREATE VIRTUAL TABLE word_index USING fts5 (
     name, tags, description, content, content = '', contentless_delete = 1, tokenize = 'ascii'
 );
-INSERT INTO word_index (word_index, rank) VALUES ('automerge', 16), ('crisismerge', 64);
+-- Segments are merged later than those of trigrams: a create takes a third of the time, and a search reads few terms.
+INSERT INTO word_index (word_index, rank) VALUES ('automerge', 64), ('crisismerge', 256);
 -- How many rows each stem occurs in.
 CREATE VIRTUAL TABLE word_frequencies USING fts5vocab (word_index, row);
