@@ -533,6 +533,25 @@ BUGS: Final = (
         (("cli/error_output.py", "    NOT_FOUND = 3\n", "    NOT_FOUND = 0\n"),),
         ("tests/cli/test_prompt.py",),
     ),
+    # What agents read
+    Bug(
+        "binary-pieces-cannot-be-joined",
+        "The pieces of a binary content are not valid base64 when they are joined.",
+        (("contracts/agent_read.py", "len(uri)) // 4 * 3\n", "len(uri)) // 4 * 3 - 1\n"),),
+        ("tests/contracts/test_tools_only_client.py",),
+    ),
+    Bug(
+        "skill-replaced-by-resource",
+        "A stored resource replaces a file of a skill.",
+        (
+            (
+                "contracts/agent_read.py",
+                "item = None if ref[: len(SCHEME)].lower() == SCHEME else await",
+                "item = await",
+            ),
+        ),
+        ("tests/contracts/test_agent_tools.py",),
+    ),
     # Search
     Bug(
         "unescaped-pattern",
