@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+import msgspec
 import pytest
 
 from tests.contracts.contract_replay import ServerUnderTest, Transport
@@ -387,3 +388,23 @@ def test_a_read_only_server_offers_skills_on_every_transport(tmp_path: Path, tra
 
 def _bytes(content: str | bytes) -> bytes:
     return content.encode() if isinstance(content, str) else content
+
+
+# Tools
+
+
+def test_a_client_with_tools_only_finds_a_skill_and_reads_its_other_files(client: SkillClient) -> None:
+    found = client.call("search", query="pdf forms", kinds=["library_prompt"])["structuredContent"]["hits"]
+    ref = next(hit["ref"] for hit in found if "pdf-forms" in hit["ref"])
+    files = described(client, ref)["files"]
+    others = {item["uri"] for item in client.skill(f"{FORMS_ROOT}/SKILL.md")["resources"]}
+    assert set(files) == others - {f"{FORMS_ROOT}/SKILL.md"}
+    for uri in files:
+        assert described(client, uri)["ref"] == uri
+
+
+def described(client: SkillClient, ref: str) -> Any:
+    """Read something and return its description."""
+    result = client.request("tools/call", name="read", arguments={"ref": ref})
+    assert not result["isError"], result
+    return msgspec.json.decode(result["content"][-1]["text"])

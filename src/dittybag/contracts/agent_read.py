@@ -34,6 +34,7 @@ from dittybag.contracts.result_size import (
     text_piece,
 )
 from dittybag.contracts.skill_extension import SCHEME
+from dittybag.contracts.skill_uris import uri_of
 from dittybag.contracts.tool_specs import ToolCall, tool
 from dittybag.domain.errors import ChangeNotFound, ReferenceNotFound, clip
 from dittybag.domain.libraries import LibraryPrompt
@@ -106,7 +107,20 @@ async def read(call: ToolCall, arguments: Read) -> ToolResult:
     described = _description(item, room // 2)
     if isinstance(item, Resource):
         return await _read_resource(call, item, arguments, described)
+    if isinstance(item, LibraryPrompt):
+        described |= await _skill_files(call, item, room // 8)
     return _text_result(await _text_of(call, item), arguments, described)
+
+
+async def _skill_files(call: ToolCall, prompt: LibraryPrompt, room: int) -> JsonObject:
+    """Return the URIs of the other files of a skill, if the prompt is one."""
+    skill = await call.scope.libraries.skill_of(prompt.name)
+    files = [] if skill is None else [file.path for file in skill.files if file is not skill.head]
+    if skill is None or not files:
+        return {}
+    shown = take_fitting([uri_of(f"{skill.path}/{path}") for path in files], room)
+    rest = len(files) - len(shown)
+    return {"files": shown} | ({"more_files": rest} if rest else {})
 
 
 async def _text_of(call: ToolCall, item: Prompt | LibraryPrompt | Task) -> str:

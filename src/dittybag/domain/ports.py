@@ -682,6 +682,10 @@ class Libraries(Protocol):
         """Return skills by path, starting after `after`, and whether there are more."""
         ...
 
+    async def skill_of(self, name: str) -> Skill | None:
+        """Return the skill whose `SKILL.md` a prompt is; `None` if it is another prompt."""
+        ...
+
     async def skill_around(self, path: str) -> Skill | None:
         """Return the innermost skill at a path or around it."""
         ...

@@ -204,6 +204,10 @@ class LibraryService:
         libraries = self._served_libraries()
         return await self._skill_index().page(libraries, after, limit) if libraries else ([], False)
 
+    async def skill_of(self, name: str) -> Skill | None:
+        library, prompt = await self._find(name)
+        return await self._skill_index().of_file(library, prompt.file)
+
     async def skill_around(self, path: str) -> Skill | None:
         await self._ready.wait()
         libraries = self._served_libraries()

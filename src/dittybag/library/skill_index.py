@@ -183,6 +183,15 @@ class SkillIndex:
         found = await self._around(libraries, path)
         return None if found is None else await self._skill(*found)
 
+    async def of_file(self, library: LoadedLibrary, file: str) -> Skill | None:
+        """The skill whose `SKILL.md` a file is; None if it is another file."""
+        folder, _, name = file.rpartition("/")
+        if name != SKILL_FILE:
+            return None
+        skills = await self._load(library)
+        path = next((path for path, served in skills.served.folders.items() if served == folder), None)
+        return None if path is None else await self._skill(skills, path)
+
     async def read(self, libraries: Mapping[str, LoadedLibrary], path: str) -> tuple[SkillFile, bytes] | None:
         """A file at a path, and its content; None if there is none."""
         found = await self._around(libraries, path)
