@@ -190,6 +190,7 @@ async def test_the_nearest_spelling_is_suggested_only_without_results(session: S
         assert (await search(session, suggestion)).total
     assert (await search(session, "kubernetes")).suggestion is None
     assert (await search(session, "xylophone")).suggestion is None
+    assert (await search(session, '"xylophone-kubernets"')).suggestion is None
 
 
 async def test_an_update_and_a_deletion_change_the_results(session: StoreSession) -> None:

@@ -25,7 +25,7 @@ from dittybag.domain.ranked_search import (
 )
 from dittybag.domain.resources import Resource
 from dittybag.domain.spelling import MIN_LENGTH, nearest_word
-from dittybag.domain.words import is_unspaced, split_words
+from dittybag.domain.words import WORD, is_unspaced, split_words
 from dittybag.services.caller import Caller, readable_project
 from dittybag.services.library_search import LibraryDocument, LibraryIndex
 from dittybag.services.search_service import RankedHit, RankedPage, RankedQuery
@@ -193,7 +193,7 @@ class _Search:
         return searched_texts(entity, content)
 
     async def suggest(self) -> str | None:
-        """Return the query with the nearest spelling of its words that occurs; None if there is none."""
+        """Return the query with the nearest spelling of its words that has results; None if there is none."""
         text = self._query.text
         corrected = 0
         for word in dict.fromkeys(split_words(text)):
@@ -203,7 +203,9 @@ class _Search:
             if nearest is not None:
                 text = _replace_word(text, word, nearest)
                 corrected += 1
-        return text if corrected else None
+        if not corrected:
+            return None
+        return text if await self.matches(await self.complete(parse_query(text))) else None
 
     async def _nearest(self, word: str) -> str | None:
         nearest = nearest_word(word, self._libraries.words())
@@ -258,8 +260,7 @@ def reference_of(entity: Any) -> str:
 
 def _replace_word(text: str, word: str, nearest: str) -> str:
     """Replace a word of a query, whatever its case and accents."""
-    parts = text.split()
-    return " ".join(nearest if split_words(part) == [word] else part for part in parts)
+    return WORD.sub(lambda found: nearest if split_words(found[0]) == [word] else found[0], text)
 
 
 def wants_libraries(kinds: Collection[str]) -> bool:
