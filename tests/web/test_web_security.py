@@ -84,6 +84,13 @@ class TestSigningIn:
             assert (response.status, response.headers["location"]) == (303, "/sign-in")
             assert response.text == ""
 
+    def test_the_icon_is_shown_without_signing_in(self, token_server: WebServerProcess) -> None:
+        client = BrowserClient(token_server)
+        icon, linked = client.get("/favicon.ico"), client.get("/static/icon.svg")
+        assert icon.status == linked.status == 200
+        assert icon.text == linked.text
+        assert linked.headers["content-type"] == "image/svg+xml"
+
     @EVERY_ROUTE
     def test_an_unknown_cookie_is_rejected(self, token_server: WebServerProcess, route: Route) -> None:
         stranger = BrowserClient(token_server)

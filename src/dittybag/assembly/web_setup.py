@@ -95,4 +95,9 @@ class WebMiddleware:
 def _is_web_path(method: str, path: str) -> bool:
     if path == "/":
         return method == "GET"
-    return path.startswith(("/p/", "/static/")) or path in ("/sign-in", "/sign-in/link", "/sign-out")
+    return path.startswith(("/p/", "/static/")) or path in (
+        "/sign-in",
+        "/sign-in/link",
+        "/sign-out",
+        "/favicon.ico",
+    )

@@ -35,6 +35,8 @@ _log = logging.getLogger("dittybag")
 #: Names the interface in the actor of a change, as in `ann via web`.
 _VIA: Final = "web"
 _SIGN_IN: Final = "/sign-in"
+#: Browsers request it for documents without a link to an icon.
+_ICON: Final = "/favicon.ico"
 _USED_LINK: Final = "This link has expired or was already used"
 #: A longer query of the sign-in page is ignored.
 _MAX_SIGN_IN_QUERY: Final = 1000
@@ -73,6 +75,8 @@ class WebApp:
         path = http.path
         if path.startswith("/static/"):
             return _static_file(path.removeprefix("/static/"), http.scope)
+        if path == _ICON:
+            return _static_file("icon.svg", http.scope)
         request = WebRequest(self._context, http)
         try:
             request.session = await self._sessions.find(cookies(request.headers).get(COOKIE))
