@@ -43,8 +43,6 @@ MESSAGE_BYTES: Final = 12 * 1024 * 1024
 #: whatever is stored can be read.
 RESPONSE_BYTES: Final = 6 * resources.CONTENT_BYTES + 1024 * 1024
 
-_DESCRIPTION: Final = "Prompts, prompt libraries, resources, skills and tasks that people and agents share"
-
 #: Server instructions: sentences, each shown only if the tools that it mentions are visible. Clients that
 #: load tools on demand decide by the first words whether to look at this server at all.
 _WHEN: Final = (
@@ -156,49 +154,39 @@ def _not_found(uri: str, project: str) -> str:
 
 _LIST_CHANGED_FALSE: Final = ListFeature(list_changed=False)
 _LIST_CHANGED_TRUE: Final = ListFeature(list_changed=True)
-_OWN_CAPABILITIES: Final = Capabilities(
-    tools=_LIST_CHANGED_TRUE,
-    prompts=_LIST_CHANGED_TRUE,
-    resources=ResourceFeature(subscribe=True, list_changed=True),
-    completions={},
+_ALL: Final = Profile(
+    name="all",
+    server_name="dittybag",
+    server_version=__version__,
+    default_version=NEWEST_HANDSHAKE,
+    tool_module="dittybag.contracts.native",
+    prompts="both",
+    capabilities=Capabilities(
+        tools=_LIST_CHANGED_TRUE,
+        prompts=_LIST_CHANGED_TRUE,
+        resources=ResourceFeature(subscribe=True, list_changed=True),
+        completions={},
+    ),
+    own_templates=True,
+    chat_prompts=True,
+    unusable_prompt=unusable_prompt_of_contracts,
+    last_modified=True,
+    skills=True,
+    title="Dittybag",
+    description="Prompts, prompt libraries, resources, skills and tasks that people and agents share",
+    icons=ICONS,
+    instructions=_INSTRUCTIONS,
 )
 
 PROFILES: Final = {
     profile.name: profile
     for profile in (
-        Profile(
-            name="all",
-            server_name="dittybag",
-            server_version=__version__,
-            default_version=NEWEST_HANDSHAKE,
-            tool_module="dittybag.contracts.native",
-            prompts="both",
-            capabilities=_OWN_CAPABILITIES,
-            own_templates=True,
-            chat_prompts=True,
-            unusable_prompt=unusable_prompt_of_contracts,
-            last_modified=True,
-            skills=True,
-            title="Dittybag",
-            description=_DESCRIPTION,
-            icons=ICONS,
-            instructions=_INSTRUCTIONS,
-        ),
-        Profile(
+        _ALL,
+        replace(
+            _ALL,
             name="agent",
-            server_name="dittybag",
-            server_version=__version__,
-            default_version=NEWEST_HANDSHAKE,
             tool_module="dittybag.contracts.agent",
-            prompts="both",
-            capabilities=_OWN_CAPABILITIES,
-            own_templates=True,
-            chat_prompts=True,
-            last_modified=True,
-            skills=True,
-            title="Dittybag",
-            description=_DESCRIPTION,
-            icons=ICONS,
+            unusable_prompt=unusable_prompt,
             instructions=_AGENT_INSTRUCTIONS,
         ),
         Profile(

@@ -24,6 +24,11 @@ COLUMN_WEIGHTS: Final = (8.0, 4.0, 2.0, 1.0)
 SATURATION: Final = 1.2
 LENGTH_INFLUENCE: Final = 0.75
 
+#: At most about this many rows are scored: those with the rarest terms, or else the newest ones.
+MAX_SCORED: Final = 3000
+#: Scores that differ by less are equal, and the newest row is first.
+SCORE_DIGITS: Final = 4
+
 #: More terms of a query are ignored.
 _MAX_TERMS: Final = 32
 _MAX_PHRASES: Final = 8
@@ -148,6 +153,18 @@ def columns_of(texts: Sequence[str]) -> Columns:
     # A name often follows from the title.
     names += [word for word in stems_of(name) if word not in names]
     return names, stems_of(tags), stems_of(description), stems_of(content)
+
+
+def rarest_terms(terms: Iterable[WeightedTerm]) -> list[WeightedTerm]:
+    """Return the first of these terms, rarest first, that few rows have."""
+    chosen: list[WeightedTerm] = []
+    total = 0
+    for term in terms:
+        total += term.frequency
+        if total > MAX_SCORED:
+            break
+        chosen.append(term)
+    return chosen
 
 
 def term_weight(frequency: int, entities: int) -> float:

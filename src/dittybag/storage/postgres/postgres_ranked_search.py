@@ -13,6 +13,8 @@ import msgspec
 
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.ranked_search import (
+    MAX_SCORED,
+    SCORE_DIGITS,
     STORED_KINDS,
     Frequencies,
     SearchTerm,
@@ -21,6 +23,7 @@ from dittybag.domain.ranked_search import (
     StoredSearch,
     WeightedTerm,
     parse_query,
+    rarest_terms,
     term_score,
 )
 from dittybag.storage.postgres.postgres_driver import PostgresDriver, is_storable
@@ -32,8 +35,6 @@ from dittybag.storage.sql.sql_driver import Bindings, Row
 if TYPE_CHECKING:
     from dittybag.storage.postgres.postgres_queries import PostgresQueries
 
-#: At most this many rows of a kind are scored: those with the rarest terms, or else the newest ones.
-_MAX_SCORED: Final = 3000
 #: At most this many rows of a kind with all quoted texts are scored.
 _MAX_QUOTED: Final = 1000
 #: Rows beyond this number are estimated.
@@ -42,8 +43,6 @@ _MAX_COUNTED: Final = 20_000
 _ESTIMATE_SECONDS: Final = 60.0
 #: At most this many words with the same beginning are searched.
 _MAX_EXPANSIONS: Final = 50
-#: Scores that differ by less are equal, and the newest row is first.
-_DIGITS: Final = 4
 
 #: A term, and the stems that it matches.
 _ExpandedTerm: TypeAlias = tuple[WeightedTerm, list[str]]
@@ -97,9 +96,9 @@ class PostgresRankedSearch:
         total = 0
         for kind in STORED_KINDS:
             found = f"SELECT 1 AS candidate FROM {ENTITY_TYPES[kind].table} WHERE words @@ $1::tsquery"
-            sql = f"SELECT count(*) FROM ({found} LIMIT {_MAX_SCORED}) AS counted"
+            sql = f"SELECT count(*) FROM ({found} LIMIT {MAX_SCORED}) AS counted"
             count: int = await self._driver.value(sql, _query(term))
-            if count == _MAX_SCORED:
+            if count == MAX_SCORED:
                 plan = await self._driver.value(f"EXPLAIN (FORMAT JSON) {found}", _query(term))
                 count = max(count, int(msgspec.json.decode(plan)[0]["Plan"]["Plan Rows"]))
             total += count
@@ -158,11 +157,11 @@ class PostgresRankedSearch:
             return await self._rows(kind, " AND ".join(conditions), _MAX_QUOTED, bindings)
         if not terms:
             return []
-        rarest = _rarest([term for term, _ in terms])
+        rarest = rarest_terms([term for term, _ in terms])
         if rarest:
             some = " | ".join(_query(term.term) for term in rarest)
             condition = f"words @@ {bindings.add(some)}::tsquery"
-            return await self._rows(kind, condition, _MAX_SCORED, bindings)
+            return await self._rows(kind, condition, MAX_SCORED, bindings)
         every = " & ".join(_query(term.term) for term, _ in terms)
         condition = f"words @@ {bindings.add(every)}::tsquery"
         return await self._rows(kind, condition, search.limit, bindings)
@@ -178,17 +177,6 @@ class PostgresRankedSearch:
         )
 
 
-def _rarest(terms: Sequence[WeightedTerm]) -> list[WeightedTerm]:
-    """Return the rarest terms, which few rows have."""
-    chosen, total = [], 0
-    for term in terms:
-        total += term.frequency
-        if total > _MAX_SCORED:
-            break
-        chosen.append(term)
-    return chosen
-
-
 def _score(row: Row, terms: Sequence[_ExpandedTerm], average_length: float) -> float:
     """Return the score of a candidate."""
     _, length, vector = row
@@ -197,7 +185,7 @@ def _score(row: Row, terms: Sequence[_ExpandedTerm], average_length: float) -> f
     for term, stems in terms:
         count = sum(counts.get(stem, 0.0) for stem in stems)
         score += term.weight * term_score(count, length, average_length) if count else 0.0
-    return round(score, _DIGITS)
+    return round(score, SCORE_DIGITS)
 
 
 def _quoted_condition(native: PostgresQueries, kind: StoredKind, phrase: str, bindings: Bindings) -> str:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.ranked_search import (
     COLUMN_WEIGHTS,
+    MAX_SCORED,
+    SCORE_DIGITS,
     STORED_KINDS,
     Frequencies,
     SearchTerm,
@@ -21,6 +23,7 @@ from dittybag.domain.ranked_search import (
     StoredSearch,
     WeightedTerm,
     parse_query,
+    rarest_terms,
 )
 from dittybag.domain.text import fold_accents
 from dittybag.storage.sql.ranked_table import OWNERS, phrase_conditions
@@ -32,9 +35,6 @@ from dittybag.storage.sqlite.word_index import count_rows_and_words, entity_of, 
 if TYPE_CHECKING:
     from dittybag.storage.sqlite.sqlite_queries import SqliteQueries
 
-#: At most this many occurrences are scored, which takes 3 ms. Of the more frequent terms of a query, it only
-#: counts whether a row has them.
-_MAX_SCORED: Final = 3000
 #: A frequency is counted again when the number of rows has changed by one part in this many.
 _PRECISION: Final = 20
 #: At most this many frequencies are kept.
@@ -45,8 +45,6 @@ _MAX_CANDIDATES: Final = 20_000
 _MAX_QUOTED: Final = 1000
 #: `bm25` gives this weight to a term that occurs in more than half of all rows.
 _MIN_WEIGHT: Final = 1e-6
-#: Scores that differ by less are equal, and the newest row is first.
-_DIGITS: Final = 4
 
 _WEIGHTS: Final = ", ".join(map(str, COLUMN_WEIGHTS))
 
@@ -71,7 +69,7 @@ class SqliteRankedSearch:
         if known and abs(rows - at) * _PRECISION <= at:
             return known
         count = await self._count(term)
-        if count > _MAX_SCORED:
+        if count > MAX_SCORED:
             if len(self._known) == _MAX_KNOWN:
                 self._known.clear()
             self._known[term] = count, rows
@@ -100,7 +98,7 @@ class SqliteRankedSearch:
         # The condition is evaluated for the best rows only, until there are enough of them.
         rows = await self._driver.rows(
             f"""WITH parts AS MATERIALIZED ({sql}), scored AS MATERIALIZED (
-                    SELECT id, round(sum(score), {_DIGITS}) AS score FROM parts GROUP BY id
+                    SELECT id, round(sum(score), {SCORE_DIGITS}) AS score FROM parts GROUP BY id
                     ORDER BY 2 DESC, 1 DESC
                 )
                 SELECT id, score FROM scored WHERE {condition} LIMIT {bindings.add(search.limit)}""",
@@ -174,12 +172,7 @@ def _is_own(search: StoredSearch, row: str) -> str:
 def _scores_sql(search: StoredSearch, bindings: Bindings) -> str | None:
     """SQL for the ids of rows and the score of a term in each; None if no term occurs."""
     present = [term for term in search.terms if term.frequency]
-    scored, total = [], 0
-    for term in present:
-        total += term.frequency
-        if total > _MAX_SCORED:
-            break
-        scored.append(term)
+    scored = rarest_terms(present)
     if not present:
         return None
     if not scored:
