@@ -22,7 +22,7 @@ from dittybag.protocol.types import ToolResult
 from dittybag.services.entity_writes import given_fields
 from dittybag.services.resource_service import ResourceChange
 
-_INVALID_IN_NAMES: Final = re.compile(r"(?:%[0-9A-Fa-f]{2}|[^A-Za-z0-9._-])+")
+_INVALID_IN_NAMES: Final = r"(?:%[0-9A-Fa-f]{2}|[^A-Za-z0-9._-])+"
 #: Names that are tried for a resource without one.
 _MAX_NAMES: Final = 50
 
@@ -101,7 +101,7 @@ async def _create(
         raise Invalid([Problem("content", "content or base64 is required for a new resource")])
     last = arguments.uri.rstrip("/").rpartition("/")[2].rpartition(":")[2]
     fields.setdefault("mime_type", _likely_type(arguments, last, content))
-    wanted = _INVALID_IN_NAMES.sub("-", last).strip("-") or "resource"
+    wanted = re.sub(_INVALID_IN_NAMES, "-", last).strip("-") or "resource"
     names = iter([fields.pop("name")] if "name" in fields else numbered_names(wanted, "-{}", NAME_LENGTH))
     for _ in range(_MAX_NAMES):
         name = next(names)

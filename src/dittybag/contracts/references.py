@@ -37,9 +37,10 @@ T = TypeVar("T")
 #: A reference as an argument.
 Ref = Annotated[str, Meta(min_length=1)]
 
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+#: Compiled on first use, to start faster.
+_UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 #: Databases do not accept larger numbers.
-_NUMBER: Final = re.compile(r"(?:(task|change):)?([0-9]{1,18})", re.ASCII)
+_NUMBER: Final = r"(?:(task|change):)?([0-9]{1,18})"
 #: Resources with longer URIs are referred to by their names.
 _SHORT_URI: Final = 300
 #: Longer references name nothing.
@@ -101,7 +102,7 @@ async def look_up_item(
 ) -> Item | ChangeNumber | None:
     """Like `find_item`, but return `None` if the reference names nothing."""
     ref = checked_ref(ref)
-    if (numbered := _NUMBER.fullmatch(ref)) and numbered[1] == "change":
+    if (numbered := re.fullmatch(_NUMBER, ref)) and numbered[1] == "change":
         return ChangeNumber(int(numbered[2]))
     found = await _find_by_prefix(call, ref)
     if not found and wanted:
@@ -145,13 +146,15 @@ async def _find_by_title(call: ToolCall, ref: str) -> list[Item]:
 
 
 async def _prompts(call: ToolCall, ref: str) -> list[Item]:
-    address = PromptAddress(id=ref) if _UUID.fullmatch(ref) else PromptAddress(name=ref)
+    address = PromptAddress(id=ref) if re.fullmatch(_UUID, ref) else PromptAddress(name=ref)
     return await _attempt(call.workspace.prompts.get(call.caller, address), PromptNotFound)
 
 
 async def _resources(call: ToolCall, ref: str) -> list[Item]:
-    get = call.workspace.resources.by_id if _UUID.fullmatch(ref) else call.workspace.resources.get
-    return await _attempt(get(call.caller, ref.lower() if _UUID.fullmatch(ref) else ref), ResourceNotFound)
+    get = call.workspace.resources.by_id if re.fullmatch(_UUID, ref) else call.workspace.resources.get
+    return await _attempt(
+        get(call.caller, ref.lower() if re.fullmatch(_UUID, ref) else ref), ResourceNotFound
+    )
 
 
 async def _library_prompts(call: ToolCall, name: str) -> list[Item]:
@@ -162,7 +165,7 @@ async def _library_prompts(call: ToolCall, name: str) -> list[Item]:
 
 
 async def _tasks(call: ToolCall, number: str) -> list[Item]:
-    if not (number.isascii() and number.isdigit() and _NUMBER.fullmatch(number)):
+    if not (number.isascii() and number.isdigit() and re.fullmatch(_NUMBER, number)):
         return []
     return await _attempt(call.workspace.tasks.get(call.caller, int(number)), TaskNotFound)
 
@@ -191,7 +194,7 @@ async def _attempt(found: Awaitable[Item], missing: type[NotFound]) -> list[Item
 
 async def _near(call: ToolCall, ref: str) -> list[str]:
     """Return references that are spelled like one that names nothing, or whose items have its words."""
-    if _NUMBER.fullmatch(ref) or _UUID.fullmatch(ref):
+    if re.fullmatch(_NUMBER, ref) or re.fullmatch(_UUID, ref):
         return []
     names = await call.workspace.prompts.names(call.caller, _COMPARED)
     uris = await call.workspace.resources.uris(call.caller, "", _COMPARED)
@@ -219,7 +222,7 @@ async def find_logged_entity(call: ToolCall, ref: str) -> LoggedEntity:
     Raises `AmbiguousReference` and `ReferenceNotFound`.
     """
     ref = checked_ref(ref)
-    if (numbered := _NUMBER.fullmatch(ref)) and numbered[1] == "task":
+    if (numbered := re.fullmatch(_NUMBER, ref)) and numbered[1] == "task":
         return LoggedEntity("task", str(int(numbered[2])))
     item = await look_up_item(call, ref)
     if item is None:
@@ -237,7 +240,7 @@ async def _changes_of(call: ToolCall, ref: str) -> list[LoggedEntity]:
     prefix, _, rest = ref.partition(":")
     kind = _LOGGED_KINDS.get(prefix)
     name = ref if kind is None else rest
-    by_id = name.lower() if _UUID.fullmatch(name) else None
+    by_id = name.lower() if re.fullmatch(_UUID, name) else None
     query = ChangeQuery(
         project=call.caller.project,
         kind=kind,

@@ -19,9 +19,9 @@ TOO_MANY_MESSAGES: Final = f"it has more than {MAX_MESSAGES:,} messages"
 #: Further marks are text. A template may have more marks than messages, because some are in conditions.
 _MAX_MARKS: Final = 10 * MAX_MESSAGES
 
-#: A line that begins a message in a stored prompt or a Markdown file.
-_ROLE_LINE: Final = re.compile(rf"^--role[ \t]+({'|'.join(ROLES)})[ \t]*\r?$", re.MULTILINE)
-_BLANK_LINES: Final = re.compile(r"(?:[ \t]*\r?\n)*")
+#: A line that begins a message in a stored prompt or a Markdown file. Compiled on first use, to start faster.
+_ROLE_LINE: Final = rf"^--role[ \t]+({'|'.join(ROLES)})[ \t]*\r?$"
+_BLANK_LINES: Final = r"(?:[ \t]*\r?\n)*"
 
 
 class RoleMark(NamedTuple):
@@ -44,10 +44,11 @@ def find_role_lines(text: str, *, blank_lines_first: bool = False) -> tuple[Role
 
     `blank_lines_first`: blank lines may precede it.
     """
-    blanks = _BLANK_LINES.match(text) if blank_lines_first else None
-    if _ROLE_LINE.match(text, blanks.end() if blanks else 0) is None:
+    blanks = re.match(_BLANK_LINES, text) if blank_lines_first else None
+    role_line = re.compile(_ROLE_LINE, re.MULTILINE)
+    if role_line.match(text, blanks.end() if blanks else 0) is None:
         return ()
-    return widen(text, (RoleMark(*line.span(), line[1]) for line in _ROLE_LINE.finditer(text)))
+    return widen(text, (RoleMark(*line.span(), line[1]) for line in role_line.finditer(text)))
 
 
 def widen(text: str, marks: Iterable[RoleMark]) -> tuple[RoleMark, ...]:
@@ -59,7 +60,7 @@ def widen(text: str, marks: Iterable[RoleMark]) -> tuple[RoleMark, ...]:
     end = 0
     for mark in islice(marks, _MAX_MARKS):
         start = _without_blanks(text, end, max(mark.start, end))
-        blanks = _BLANK_LINES.match(text, _after_line_break(text, mark.end))
+        blanks = re.compile(_BLANK_LINES).match(text, _after_line_break(text, mark.end))
         assert blanks is not None
         end = max(mark.end, blanks.end())
         wide.append(RoleMark(start, end, mark.role))
