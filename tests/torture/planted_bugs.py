@@ -351,8 +351,8 @@ BUGS: Final = (
         (
             (
                 "http/host_checks.py",
-                "if len(hosts) != 1 or _host_name(hosts[0]) not in self._hosts:",
-                "if len(hosts) != 1:",
+                'if _host_name(headers.joined(b"host")) not in self._hosts:',
+                'if not headers.joined(b"host"):',
             ),
         ),
         ("tests/http/test_host_checks.py",),
