@@ -629,3 +629,12 @@ def test_folders_have_projects_on_postgresql(machine: Machine, postgres_url: str
     links = msgspec.json.decode(file.read_bytes())
     assert [link["name"] for link in links["links"]] == ["website"]
     assert b"hidden" not in file.read_bytes()
+
+
+@pytest.mark.parametrize("stateless", [False, True])
+def test_the_first_request_may_be_for_skills(machine: Machine, stateless: bool) -> None:
+    folder = machine.repository("site")
+    machine.write(folder, "note")
+    with machine.connect(folder, roots=[folder.as_uri()], stateless=stateless) as client:
+        skills = client.ask("skills/list")["skills"]
+    assert [skill["uri"] for skill in skills] == ["skill://stored-prompts/note/SKILL.md"]

@@ -15,7 +15,7 @@ from dittybag.domain.errors import DittybagError, StorageError
 from dittybag.domain.ports import ChosenFolder, ClientFolders, ProjectFolder
 from dittybag.domain.projects import NEW_PROJECT
 from dittybag.protocol.client_input import ListRoots
-from dittybag.protocol.eras.method_table import METHODS, READING_METHODS
+from dittybag.protocol.eras.method_table import READING_METHODS
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.wire_errors import InputRejected, InvalidParams
@@ -71,7 +71,7 @@ class AutomaticProject:
             return None
         if ctx.method == "subscriptions/listen" and self._is_outdated:
             self._refresh_soon()
-        if ctx.method not in _DEPENDENT or (self._is_current() and not self._needs_roots(ctx)):
+        if not _depends_on_project(ctx) or (self._is_current() and not self._needs_roots(ctx)):
             return None
         return self._select(ctx)
 
@@ -101,10 +101,11 @@ class AutomaticProject:
             return False
 
     def _needs_roots(self, ctx: Context) -> bool:
+        method = ctx.session.server.find_method(ctx.method, ctx.revision.version)
         return (
             not self._knows_roots
             and ctx.can_ask(ListRoots)
-            and (not ctx.revision.stateless or METHODS[ctx.method, ctx.revision.version].may_ask)
+            and (not ctx.revision.stateless or (method is not None and method.may_ask))
             and self._folders.from_environment() is None
         )
 
@@ -159,6 +160,10 @@ class AutomaticProject:
             await self._refresh(session)
         except DittybagError as error:
             _log.warning("the project of the folder could not be found: %s", error)
+
+
+def _depends_on_project(ctx: Context) -> bool:
+    return ctx.method in _DEPENDENT or ctx.session.server.extensions.reads(ctx.method)
 
 
 async def _ask_for_roots(ctx: Context) -> Sequence[str]:
