@@ -369,8 +369,19 @@ def test_the_end_of_a_membership_ends_the_access_of_a_switched_session(
     with http_server(machine, "--auth", "tokens") as server:
         alice = server.connect(tokens["alice"])
         alice.call("project", action="switch", name="two")
+        skill = {"uri": "skill://stored-prompts/of-two/SKILL.md"}
+        assert alice.ask("skills/get", skill)["skill"]["uri"] == skill["uri"]
         dittybag(machine.data, "project", "unshare", "two", "alice")
-        assert "error" in alice.message("prompts/list")
+        for method, params in (
+            ("prompts/list", {}),
+            ("resources/list", {}),
+            ("resources/read", skill),
+            ("skills/list", {}),
+            ("skills/get", skill),
+            ("resources/directory/read", {"uri": "skill://stored-prompts/of-two"}),
+        ):
+            message = alice.message(method, params)
+            assert "error" in message, (method, message)
         assert "PROJECT_NOT_FOUND" in alice.refusal("list_prompts")
         assert alice.call("project", action="switch")["current"] == "one"
         assert alice.prompts() == ["of-one"]

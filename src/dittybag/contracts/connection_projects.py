@@ -186,7 +186,7 @@ class SwitchedProjects:
     def prepare(self, ctx: Context) -> Awaitable[None] | None:
         """Give a request the role of its user in the selected project. See `Server`."""
         selection = ctx.session.selection
-        if selection is None or ctx.principal is None or ctx.method not in _DEPENDENT:
+        if selection is None or ctx.principal is None or not _depends_on_project(ctx):
             return None
         return apply_role(self._workspace, ctx, selection)
 
