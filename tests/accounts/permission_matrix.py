@@ -389,6 +389,29 @@ METHODS: dict[str, MatrixRow] = {
         ask=_constant(uri=f"dittybag://projects/{OPEN_PROJECT}"),
         shows=lambda who: OPEN_PROJECT,
     ),
+    "skills/list": MatrixRow(touches="project", shows=_team),
+    "skills/get": MatrixRow(
+        touches="project",
+        ask=lambda world, who: {"uri": f"skill://stored-prompts/{world.new_prompt()[0]}/SKILL.md"},
+        pairs=(
+            ForeignPair(
+                lambda world, who: {
+                    "uri": f"skill://stored-prompts/{world.new_prompt(HIDDEN_PROJECT)[0]}/SKILL.md"
+                },
+                {"uri": f"skill://stored-prompts/{NO_NAME}/SKILL.md"},
+            ),
+        ),
+    ),
+    "resources/directory/read": MatrixRow(
+        touches="project",
+        ask=lambda world, who: {"uri": f"skill://stored-prompts/{world.new_prompt()[0]}"},
+        pairs=(
+            ForeignPair(
+                lambda world, who: {"uri": f"skill://stored-prompts/{world.new_prompt(HIDDEN_PROJECT)[0]}"},
+                {"uri": f"skill://stored-prompts/{NO_NAME}"},
+            ),
+        ),
+    ),
     "resources/subscribe": MatrixRow(
         touches="project",
         ask=_constant(uri="file:///notes"),

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from dittybag.contracts.profiles import PROFILES
+from dittybag.contracts.skill_extension import SKILL_METHODS
 from dittybag.protocol.method_handlers import HANDLERS
 from tests.accounts.accounts_world import (
     HIDDEN_PROJECT,
@@ -53,7 +54,8 @@ def test_a_row_states_correctly_whether_its_tool_writes() -> None:
 
 
 def test_every_method_has_a_row() -> None:
-    assert {name.partition(" ")[0] for name in METHODS} | ELSEWHERE.keys() == HANDLERS.keys()
+    methods = HANDLERS.keys() | set(SKILL_METHODS)
+    assert {name.partition(" ")[0] for name in METHODS} | ELSEWHERE.keys() == methods
 
 
 # Without a valid token
