@@ -327,7 +327,7 @@ _ERRORS: Final = [
 ]
 
 
-#: One call of each tool, and one error of each kind, for clients that start anew for every call.
+#: One call of each tool, and one error of each kind, for clients that start a new process for every call.
 SHORT_CALLS: Final = [
     *_PROJECTS[1:],
     _PROMPTS[0],

@@ -29,7 +29,7 @@ def _names(pairs: list[tuple[str, str]]) -> str:
     return "+".join("-".join(pair) for pair in pairs)
 
 
-# The Inspector starts anew for each call, which takes a second: eras and transports take turns.
+# The Inspector starts a process for each call, which takes a second: eras and transports take turns.
 @pytest.mark.parametrize("pairs", [[pair] for pair in ALL_PAIRS] if IS_FULL else [PAIRS], ids=_names)
 def test_the_inspector_calls_every_tool(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
     database, home = str(tmp_path / "dittybag.db"), tmp_path / "home"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -115,12 +115,10 @@ async def read(call: ToolCall, arguments: Read) -> ToolResult:
 async def _skill_files(call: ToolCall, prompt: LibraryPrompt, room: int) -> JsonObject:
     """Return the URIs of the other files of a skill, if the prompt is one."""
     skill = await call.scope.libraries.skill_of(prompt.name)
-    files = [] if skill is None else [file.path for file in skill.files if file is not skill.head]
-    if skill is None or not files:
+    if skill is None or len(skill.files) == 1:
         return {}
-    shown = take_fitting([uri_of(f"{skill.path}/{path}") for path in files], room)
-    rest = len(files) - len(shown)
-    return {"files": shown} | ({"more_files": rest} if rest else {})
+    others = [uri_of(f"{skill.path}/{file.path}") for file in skill.files if file.path != skill.head.path]
+    return _fitting_list("files", others, room)
 
 
 async def _text_of(call: ToolCall, item: Prompt | LibraryPrompt | Task) -> str:
@@ -215,7 +213,7 @@ def _description(item: Item, room: int) -> JsonObject:
     if isinstance(item, Prompt) and item.tags:
         described["tags"] = take_fitting(item.tags, room // 8)
     if isinstance(item, Prompt | LibraryPrompt) and item.arguments:
-        described |= _argument_fields(item.arguments, room // 4)
+        described |= _fitting_list("arguments", list(map(_argument, item.arguments)), room // 4)
     return described
 
 
@@ -236,10 +234,11 @@ def _task_fields(task: Task) -> JsonObject:
     return values | {"done": task.completed} | done
 
 
-def _argument_fields(arguments: Sequence[Argument], room: int) -> JsonObject:
-    shown = take_fitting([_argument(argument) for argument in arguments], room)
-    rest = len(arguments) - len(shown)
-    return {"arguments": shown} | ({"more_arguments": rest} if rest else {})
+def _fitting_list(name: str, items: Sequence[Any], room: int) -> JsonObject:
+    """Return the first items that fit, and the number of the others."""
+    shown = take_fitting(items, room)
+    rest = len(items) - len(shown)
+    return {name: shown} | ({f"more_{name}": rest} if rest else {})
 
 
 def _argument(argument: Argument) -> JsonObject:
