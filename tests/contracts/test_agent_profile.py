@@ -74,8 +74,8 @@ def test_a_stateless_client_calls_the_tools(serve: StartServer) -> None:
 
 
 def test_agents_that_save_the_same_names_at_once_lose_nothing(serve: StartServer) -> None:
-    agents = [AgentCalls(serve("agent")) for _ in range(3)]
-    each = 10
+    agents = [AgentCalls(serve("agent")) for _ in range(6)]
+    each = 20
 
     def save(agent: AgentCalls) -> None:
         for number in range(each):

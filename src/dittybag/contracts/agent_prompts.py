@@ -189,7 +189,7 @@ async def save_prompt(call: ToolCall, arguments: SavePrompt) -> ToolResult:
     return await retry_if_changed(partial(_save, call, arguments), arguments.if_version)
 
 
-async def _save(call: ToolCall, arguments: SavePrompt) -> ToolResult:
+async def _save(call: ToolCall, arguments: SavePrompt, *, is_last: bool = False) -> ToolResult:
     try:
         before = await call.workspace.prompts.get(call.caller, PromptAddress(name=arguments.name))
     except PromptNotFound:
@@ -204,7 +204,7 @@ async def _save(call: ToolCall, arguments: SavePrompt) -> ToolResult:
             call.caller,
             PromptAddress(id=before.id),
             PromptChange(**fields),
-            version=before.version,
+            version=None if is_last else before.version,
         )
     return json_result(_saved(saved, before, arguments))
 

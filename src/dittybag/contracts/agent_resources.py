@@ -77,7 +77,9 @@ def _content(arguments: SaveResource) -> bytes | None:
         raise Invalid([Problem("base64", "base64 must be valid base64; use content for text")]) from None
 
 
-async def _save(call: ToolCall, arguments: SaveResource, content: bytes | None) -> ToolResult:
+async def _save(
+    call: ToolCall, arguments: SaveResource, content: bytes | None, *, is_last: bool = False
+) -> ToolResult:
     try:
         before = await call.workspace.resources.get(call.caller, arguments.uri)
     except ResourceNotFound:
@@ -89,7 +91,7 @@ async def _save(call: ToolCall, arguments: SaveResource, content: bytes | None) 
     else:
         change = ResourceChange(**fields, content=UNSET if content is None else content)
         saved, _ = await call.workspace.resources.update(
-            call.caller, before.name, change, version=before.version
+            call.caller, before.name, change, version=None if is_last else before.version
         )
     return json_result({"ref": ref_of(saved), "created": before is None, "version": saved.version})
 

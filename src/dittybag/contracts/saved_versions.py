@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Annotated, Final, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
 
 from dittybag.contracts.tool_specs import array_schema
-from dittybag.domain.errors import Conflict, Outdated, clip
+from dittybag.domain.errors import Conflict, Outdated, PromptNotFound, ResourceNotFound, clip
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.protocol.types import JsonObject
@@ -43,12 +44,14 @@ def require_if_version(
         raise Outdated(kind, clip(name), version=current)
 
 
-async def retry_if_changed(save: Callable[[], Awaitable[T]], if_version: int | UnsetType) -> T:
-    """Save again if someone else changed the entity in the meantime, unless a version is required."""
+async def retry_if_changed(save: Callable[..., Awaitable[T]], if_version: int | UnsetType) -> T:
+    """Save again if someone else changed the entity in the meantime, unless a version is required.
+
+    `save` is told by `is_last` that this attempt must not depend on the version that it reads.
+    """
+    if if_version is not UNSET:
+        return await save()
     for _ in range(_ATTEMPTS - 1):
-        try:
+        with suppress(Conflict, PromptNotFound, ResourceNotFound):
             return await save()
-        except Conflict:
-            if if_version is not UNSET:
-                raise
-    return await save()
+    return await save(is_last=True)
