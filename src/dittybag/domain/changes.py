@@ -8,7 +8,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.entities import Entity, Kind, label_of, type_of
+from dittybag.domain.entities import JSON_FORMATS, Entity, Kind, label_of, type_of
 from dittybag.domain.errors import ChangePurged
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
@@ -115,7 +115,11 @@ def outline(change: Change) -> Change:
 def _without_texts(state: Entity | Purged | None) -> Entity | Purged | None:
     if state is None or isinstance(state, Purged):
         return state
-    texts = [field.name for field in type_of(state).edited if field.format in ("text", "json")]
+    texts = [
+        field.name
+        for field in type_of(state).edited
+        if field.format == "text" or field.format in JSON_FORMATS
+    ]
     return replace(state, **{name: value[:0] for name in texts if (value := getattr(state, name))})
 
 

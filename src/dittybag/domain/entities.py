@@ -25,9 +25,11 @@ from dittybag.domain.times import iso
 Entity = Project | Prompt | Resource | Task
 Kind = Literal["project", "prompt", "resource", "task"]
 
-#: How a value is written: a line, text with several lines, a number, a list of words, JSON, a time in
-#: microseconds since 1970, or the SHA-256 of a content that is stored separately.
-FieldFormat = Literal["line", "text", "number", "list", "json", "time", "content"]
+#: How a value is written: a line, text with several lines, a number, a list of words or of numbers, JSON,
+#: comments, a time in microseconds since 1970, or the SHA-256 of a content that is stored separately.
+FieldFormat = Literal["line", "text", "number", "list", "numbers", "json", "comments", "time", "content"]
+#: The formats of fields that are stored as a JSON array.
+JSON_FORMATS: Final[frozenset[FieldFormat]] = frozenset(("numbers", "json", "comments"))
 
 
 class Field(Struct, frozen=True):
@@ -49,8 +51,10 @@ class Field(Struct, frozen=True):
             return ""
         if self.format == "time":
             return iso(value)
-        if self.format == "list":
-            return ", ".join(value)
+        if self.format in ("list", "numbers"):
+            return ", ".join(map(str, value))
+        if self.format == "comments":
+            return "\n\n".join(f"{iso(item.at)} {item.author}:\n{item.text}" for item in value)
         return msgspec.json.encode(value).decode() if self.format == "json" else str(value)
 
 
@@ -153,10 +157,17 @@ _TASK: Final = EntityType(
         Field("energy", "Energy"),
         Field("time_estimate", "Time estimate", max_length=tasks.TIME_ESTIMATE_LENGTH),
         Field("due_date", "Due", optional=True),
+        Field("status", "Status"),
         Field("completed_at", "Done", "time"),
+        Field("assignee", "Assignee", max_length=tasks.ASSIGNEE_LENGTH, optional=True),
+        Field("labels", "Labels", "list"),
+        Field("parent", "Part of", "number"),
+        Field("blocked_by", "Blocked by", "numbers"),
+        Field("links", "Links", "list"),
         Field("notes", "Notes", "text", tasks.NOTES_LENGTH, optional=True),
+        Field("comments", "Comments", "comments"),
     ),
-    hidden=frozenset(("user",)),
+    hidden=frozenset(("user", "project_id")),
 )
 
 ENTITY_TYPES: Final[Mapping[Kind, EntityType]] = {
@@ -197,10 +208,10 @@ def label_of(entity: Entity) -> str:
 
 
 def project_of(entity: Entity) -> int | None:
-    """Return the project of an entity. Tasks have none: their project is free text."""
+    """Return the id of the project of an entity; `None` for a task that is its user's alone."""
     if isinstance(entity, Project):
         return entity.id
-    return None if isinstance(entity, Task) else entity.project
+    return entity.project_id if isinstance(entity, Task) else entity.project
 
 
 def to_data(entity: Entity) -> dict[str, Any]:
@@ -217,5 +228,7 @@ def struct_data(value: Struct) -> dict[str, Any]:
 def _json_value(name: str, value: Any) -> Any:
     if name.endswith("_at") and value is not None:
         return iso(value)
+    if name == "comments":
+        return [struct_data(comment) | {"at": iso(comment.at)} for comment in value]
     # Encoding an argument would leave out its defaults.
     return [msgspec.structs.asdict(item) for item in value] if name == "arguments" else value

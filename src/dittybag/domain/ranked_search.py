@@ -143,7 +143,9 @@ def searched_texts(entity: Any, content: str | None) -> tuple[str, ...]:
     if isinstance(entity, Resource):
         about = f"{entity.description or ''}\n{entity.uri}"
         return entity.title or "", entity.name, "", about, content or ""
-    return entity.title, "", entity.project or "", "", entity.notes or ""
+    tags = " ".join((entity.project or "", *entity.labels))
+    texts = (entity.notes or "", *(comment.text for comment in entity.comments))
+    return entity.title, "", tags, "", "\n".join(texts)
 
 
 def columns_of(texts: Sequence[str]) -> Columns:

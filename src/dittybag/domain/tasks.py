@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
-from dittybag.domain.errors import Check, Problem, field_problems
+from dittybag.domain.errors import Check, Problem, clip, field_problems
 from dittybag.domain.text import body_problem, line_problem
 
 TITLE_LENGTH: Final = 500
@@ -20,6 +21,21 @@ ENERGIES: Final = ("light", "medium", "deep")
 DEFAULT_PRIORITY: Final = 3
 DEFAULT_ENERGY: Final = "medium"
 DEFAULT_TIME_ESTIMATE: Final = "1hr"
+
+#: What has become of a task. `dropped`: it will not be done.
+TaskStatus = Literal["todo", "doing", "review", "done", "dropped"]
+STATUSES: Final[tuple[TaskStatus, ...]] = ("todo", "doing", "review", "done", "dropped")
+#: In these, a task no longer blocks others.
+ENDED: Final[frozenset[TaskStatus]] = frozenset(("done", "dropped"))
+
+ASSIGNEE_LENGTH: Final = 200
+LABEL_LENGTH: Final = 50
+MAX_LABELS: Final = 20
+LINK_LENGTH: Final = 2_000
+MAX_LINKS: Final = 50
+MAX_BLOCKERS: Final = 100
+COMMENT_LENGTH: Final = 10_000
+MAX_COMMENTS: Final = 200
 
 #: The name in filters and statistics for tasks without a project.
 NO_PROJECT: Final = "(no project)"
@@ -34,13 +50,24 @@ _DATE: Final = (
 )
 
 
-class Task(Struct, frozen=True, kw_only=True):
-    """A task of a user."""
+class Comment(Struct, frozen=True):
+    """A comment on a task."""
+
+    #: Microseconds since 1970.
+    at: int
+    author: str
+    text: str
+
+
+class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A task of a user, or of a project."""
 
     #: Increasing; 0 until the task is stored.
     id: int
+    #: Who created it. Without a `project_id`, nobody else can see it.
     user: str
     title: str
+    #: The name of the project that it belongs to, or any text.
     project: str | None = None
     priority: int = DEFAULT_PRIORITY
     energy: str = DEFAULT_ENERGY
@@ -51,10 +78,34 @@ class Task(Struct, frozen=True, kw_only=True):
     created_at: int
     updated_at: int
     version: int = 1
+    status: TaskStatus = "todo"
+    #: The project that it belongs to, whose members share it; `None` if it is its user's alone.
+    project_id: int | None = None
+    #: The tasks that must be done or dropped before this one.
+    blocked_by: tuple[int, ...] = ()
+    #: The task that this one is a part of.
+    parent: int | None = None
+    #: A user, or what an agent calls itself.
+    assignee: str | None = None
+    labels: tuple[str, ...] = ()
+    #: Names of prompts, URIs of resources, and URLs.
+    links: tuple[str, ...] = ()
+    #: Oldest first.
+    comments: tuple[Comment, ...] = ()
+
+    def __post_init__(self) -> None:
+        # A task is completed if and only if it is done. Older states have no status.
+        if (self.status == "done") != self.completed:
+            force_setattr(self, "status", "done" if self.completed else "todo")
 
     @property
     def completed(self) -> bool:
         return self.completed_at is not None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to do, so that it blocks no other task."""
+        return self.status in ENDED
 
 
 class TaskGroup(Struct, frozen=True):
@@ -204,6 +255,48 @@ def _due_date_problem(due_date: str) -> str | None:
     return "due_date must be an ISO 8601 date or date-time, as in 2026-03-01 or 2026-03-01T17:00:00Z"
 
 
+def _status_problem(status: str) -> str | None:
+    return None if status in STATUSES else f"status must be one of {', '.join(STATUSES)}"
+
+
+def _lines(label: str, plural: str, max_count: int, max_length: int) -> Check:
+    """Return a check for a list of lines."""
+
+    def problem(texts: Sequence[str]) -> str | None:
+        if len(texts) > max_count:
+            return f"At most {max_count} {plural} are allowed, not {len(texts)}"
+        for text in texts:
+            if not 1 <= len(text) <= max_length:
+                return f"{label} '{clip(text, 60)}' must be between 1 and {max_length} characters"
+            if (found := line_problem(label, text)) is not None:
+                return found
+        return None
+
+    return problem
+
+
+def _blockers_problem(blocked_by: Sequence[int]) -> str | None:
+    if len(blocked_by) > MAX_BLOCKERS:
+        return f"A task can be blocked by at most {MAX_BLOCKERS} others, not {len(blocked_by)}"
+    return None
+
+
+def _comments_problem(comments: Sequence[Comment]) -> str | None:
+    if len(comments) > MAX_COMMENTS:
+        return f"A task can have at most {MAX_COMMENTS} comments"
+    for comment in comments:
+        if (found := comment_problem(comment.text)) is not None:
+            return found
+    return None
+
+
+def comment_problem(text: str) -> str | None:
+    """Return what is wrong with the text of a comment."""
+    if not 1 <= len(text) <= COMMENT_LENGTH:
+        return f"A comment must be between 1 and {COMMENT_LENGTH} characters"
+    return body_problem("Comment", text)
+
+
 _CHECKS: Final[Mapping[str, Check]] = {
     "title": _line("Title", 1, TITLE_LENGTH),
     "project": _line("Project", 0, PROJECT_LENGTH),
@@ -212,6 +305,12 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "time_estimate": _line("time_estimate", 1, TIME_ESTIMATE_LENGTH),
     "notes": _notes_problem,
     "due_date": _due_date_problem,
+    "status": _status_problem,
+    "blocked_by": _blockers_problem,
+    "assignee": _line("Assignee", 0, ASSIGNEE_LENGTH),
+    "labels": _lines("Label", "labels", MAX_LABELS, LABEL_LENGTH),
+    "links": _lines("Link", "links", MAX_LINKS, LINK_LENGTH),
+    "comments": _comments_problem,
 }
 
 

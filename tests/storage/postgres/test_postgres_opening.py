@@ -143,6 +143,21 @@ DOWN_MIGRATIONS = {
         f"ALTER TABLE {table} DROP COLUMN words, DROP COLUMN word_count;"
         for table in ("prompts", "resources", "tasks")
     ),
+    10: """
+        DROP POLICY own ON tasks;
+        DROP POLICY shared ON tasks;
+        DROP POLICY own ON changes;
+        DROP POLICY shared ON changes;
+        DROP FUNCTION update_open_tasks(), end_claim() CASCADE;
+        DROP TABLE task_edges, open_tasks, claims;
+        ALTER TABLE tasks DROP COLUMN status, DROP COLUMN project_id, DROP COLUMN blocked_by, DROP COLUMN parent,
+            DROP COLUMN assignee, DROP COLUMN labels, DROP COLUMN links, DROP COLUMN comments;
+        CREATE INDEX tasks_in_order ON tasks ("user", priority DESC, id, completed_at);
+        CREATE INDEX tasks_by_project ON tasks ("user", project, priority DESC, id, completed_at);
+        CREATE POLICY own ON tasks USING ("user" = (SELECT viewer()));
+        CREATE POLICY own ON changes USING (kind = 'task');
+        CREATE POLICY shared ON changes USING (kind <> 'task');
+    """,
     6: "",
     5: "ALTER TABLE sessions DROP COLUMN owner;",
     4: """

@@ -11,6 +11,7 @@ from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.ranked_search import COLUMN_WEIGHTS, STORED_KINDS, columns_of
 from dittybag.storage.postgres.postgres_connections import PostgresConnection
 from dittybag.storage.postgres.postgres_driver import PostgresDriver
+from dittybag.storage.sql.migration_files import INDEX_WORDS
 from dittybag.storage.sql.searched_entities import searched_entities
 
 #: The largest position, and less than the maximum size of the stems and positions in bytes, see
@@ -54,9 +55,9 @@ def _weighted(position: int) -> float:
 
 
 async def fill_words(connection: PostgresConnection) -> None:
-    """Fill the columns of all entities, and index them."""
+    """Fill the columns of all entities when the columns are new, and index them."""
     driver = PostgresDriver(connection)
-    async for kind, number, texts in searched_entities(driver):
+    async for kind, number, texts in searched_entities(driver, INDEX_WORDS):
         described = ENTITY_TYPES[kind]
         sql = f"UPDATE {described.table} SET words = $2, word_count = $3 WHERE {described.key} = $1"
         await driver.run(sql, number, *word_columns(texts).values())

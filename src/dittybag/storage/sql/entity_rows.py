@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import asdict
 
-from dittybag.domain.entities import ENTITY_TYPES, Entity, EntityType, Kind
+from dittybag.domain.entities import ENTITY_TYPES, JSON_FORMATS, Entity, EntityType, Field, Kind
 from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold, fold_accents
 from dittybag.storage.sql.row_mapping import row_reader
@@ -65,7 +65,7 @@ class EntityRows:
         self._encoders = {
             field.name: encode
             for field in self.type.edited
-            if (encode := {"list": driver.list_value, "json": _to_json}.get(field.format)) is not None
+            if (encode := driver.list_value if field.format == "list" else _json_encoder(field)) is not None
         }
         #: Converts a row that begins with the columns of the entity.
         self.from_row = _reader(kind, driver.read_list)
@@ -122,7 +122,7 @@ def _reader(kind: Kind, read_list: Callable[[Any], tuple[str, ...]]) -> Callable
     for field in described.edited:
         if field.format == "list":
             decoders[field.name] = read_list
-        elif field.format == "json":
+        elif field.format in JSON_FORMATS:
             decoders[field.name] = json_reader(types[field.name])
     return row_reader(described.struct, **decoders)
 
@@ -131,6 +131,10 @@ def _reader(kind: Kind, read_list: Callable[[Any], tuple[str, ...]]) -> Callable
 def _update_sql(table: str, key: str, columns: tuple[str, ...]) -> str:
     assignments = ", ".join(f"{quoted(name)} = ${number}" for number, name in enumerate(columns, 2))
     return f"UPDATE {table} SET {assignments} WHERE {key} = $1"
+
+
+def _json_encoder(field: Field) -> Callable[[Sequence[Any]], str] | None:
+    return _to_json if field.format in JSON_FORMATS else None
 
 
 def _to_json(items: Sequence[Any]) -> str:

@@ -84,7 +84,12 @@ def stand_in(change: Change) -> Entity | None:
         )
     if change.kind == "task":
         return Task(
-            id=int(change.entity), user=state.user, title=PURGED_LABEL, version=state.version, **times
+            id=int(change.entity),
+            user=state.user,
+            title=PURGED_LABEL,
+            project_id=change.project,
+            version=state.version,
+            **times,
         )
     return None
 

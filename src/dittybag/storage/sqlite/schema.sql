@@ -26,6 +26,20 @@ CREATE TABLE changes (
 CREATE INDEX changes_by_entity ON changes (kind, entity, seq)
     WHERE action <> 'create' OR kind IN ('project', 'task');
 
+CREATE TABLE claims (
+    task       INTEGER PRIMARY KEY,
+    fence      INTEGER NOT NULL,
+    holder     TEXT    NOT NULL,
+    connection TEXT    NOT NULL,
+    claimed_at INTEGER NOT NULL,
+    lease      INTEGER NOT NULL,
+    until      INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX claims_by_connection ON claims (connection);
+
+CREATE INDEX claims_by_end ON claims (until);
+
 CREATE TABLE contents (
     sha256 TEXT NOT NULL UNIQUE,
     bytes  BLOB NOT NULL
@@ -56,6 +70,23 @@ CREATE TABLE migrations (
     name       TEXT    NOT NULL,
     applied_at INTEGER NOT NULL
 ) STRICT;
+
+CREATE TABLE open_tasks (
+    task       INTEGER PRIMARY KEY,
+    status     TEXT    NOT NULL,
+    user       TEXT    NOT NULL,
+    project_id INTEGER,
+    project    TEXT    NOT NULL,
+    assignee   TEXT,
+    priority   INTEGER NOT NULL,
+    due        TEXT    NOT NULL,
+    waits_for  INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX ready_tasks ON open_tasks (priority DESC, due, task) WHERE status = 'todo' AND waits_for = 0;
+
+CREATE INDEX ready_tasks_by_project ON open_tasks (project, priority DESC, due, task)
+    WHERE status = 'todo' AND waits_for = 0;
 
 CREATE TABLE pending_purges (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -164,6 +195,15 @@ CREATE INDEX sessions_by_owner ON sessions (owner, used_at);
 
 CREATE INDEX sessions_used_at ON sessions (used_at);
 
+CREATE TABLE task_edges (
+    task    INTEGER NOT NULL,
+    blocker INTEGER NOT NULL,
+    part    INTEGER NOT NULL,
+    PRIMARY KEY (task, blocker, part)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX task_edges_by_blocker ON task_edges (blocker, task);
+
 CREATE VIRTUAL TABLE task_index USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
 );
@@ -184,11 +224,83 @@ CREATE TABLE tasks (
     version       INTEGER NOT NULL,
     folded_title  TEXT,
     folded_notes  TEXT
-) STRICT;
+, status     TEXT    NOT NULL DEFAULT 'todo', project_id INTEGER REFERENCES projects (id), blocked_by TEXT    NOT NULL DEFAULT '[]', parent     INTEGER, assignee   TEXT, labels     TEXT    NOT NULL DEFAULT '[]', links      TEXT    NOT NULL DEFAULT '[]', comments   TEXT    NOT NULL DEFAULT '[]') STRICT;
 
-CREATE INDEX tasks_by_project ON tasks (user, project, priority DESC, id, completed_at);
+CREATE INDEX shared_tasks ON tasks (project_id, user) WHERE project_id IS NOT NULL;
 
-CREATE INDEX tasks_in_order ON tasks (user, priority DESC, id, completed_at);
+CREATE INDEX tasks_by_project ON tasks (user, project, priority DESC, id, completed_at, status);
+
+CREATE INDEX tasks_in_order ON tasks (user, priority DESC, id, completed_at, status);
+
+CREATE TRIGGER claims_after_update AFTER UPDATE ON tasks
+WHEN new.status <> 'doing' OR old.assignee IS NOT new.assignee BEGIN
+    DELETE FROM claims WHERE task = old.id;
+END;
+
+CREATE TRIGGER open_tasks_after_delete AFTER DELETE ON tasks BEGIN
+    UPDATE open_tasks SET waits_for = waits_for
+        - (SELECT count(*) FROM task_edges WHERE task_edges.task = open_tasks.task AND blocker = old.id)
+    WHERE old.status NOT IN ('done', 'dropped') AND task IN (SELECT task FROM task_edges WHERE blocker = old.id);
+    DELETE FROM open_tasks WHERE task = old.id;
+    DELETE FROM task_edges WHERE task = old.id AND part = 0;
+    DELETE FROM task_edges WHERE blocker = old.id AND part = 1;
+    DELETE FROM claims WHERE task = old.id;
+END;
+
+CREATE TRIGGER open_tasks_after_insert AFTER INSERT ON tasks BEGIN
+    INSERT OR IGNORE INTO task_edges SELECT new.id, value, 0 FROM json_each(new.blocked_by);
+    INSERT INTO task_edges SELECT new.parent, new.id, 1 WHERE new.parent IS NOT NULL;
+    INSERT INTO open_tasks
+    SELECT new.id, new.status, new.user, new.project_id, coalesce(new.project, ''), new.assignee, new.priority,
+           coalesce(new.due_date, '~'),
+           (SELECT count(*) FROM task_edges JOIN open_tasks ON open_tasks.task = blocker WHERE task_edges.task = new.id)
+    WHERE new.status NOT IN ('done', 'dropped');
+    UPDATE open_tasks SET waits_for = waits_for
+        + (SELECT count(*) FROM task_edges WHERE task_edges.task = open_tasks.task AND blocker = new.id)
+    WHERE new.status NOT IN ('done', 'dropped') AND task IN (SELECT task FROM task_edges WHERE blocker = new.id);
+END;
+
+CREATE TRIGGER open_tasks_after_update AFTER UPDATE ON tasks
+WHEN old.blocked_by = new.blocked_by AND old.parent IS new.parent
+     AND (old.status, old.user, old.project_id, old.project, old.assignee, old.priority, old.due_date) IS NOT
+         (new.status, new.user, new.project_id, new.project, new.assignee, new.priority, new.due_date) BEGIN
+    UPDATE open_tasks SET waits_for = waits_for
+        - (SELECT count(*) FROM task_edges WHERE task_edges.task = open_tasks.task AND blocker = old.id)
+    WHERE old.status NOT IN ('done', 'dropped') AND new.status IN ('done', 'dropped') AND task IN (SELECT task FROM task_edges WHERE blocker = old.id);
+    DELETE FROM open_tasks WHERE task = old.id AND new.status IN ('done', 'dropped');
+    UPDATE open_tasks SET status = new.status, user = new.user, project_id = new.project_id,
+        project = coalesce(new.project, ''), assignee = new.assignee, priority = new.priority,
+        due = coalesce(new.due_date, '~')
+    WHERE task = new.id;
+    INSERT INTO open_tasks
+    SELECT new.id, new.status, new.user, new.project_id, coalesce(new.project, ''), new.assignee, new.priority,
+           coalesce(new.due_date, '~'),
+           (SELECT count(*) FROM task_edges JOIN open_tasks ON open_tasks.task = blocker WHERE task_edges.task = new.id)
+    WHERE old.status IN ('done', 'dropped') AND new.status NOT IN ('done', 'dropped');
+    UPDATE open_tasks SET waits_for = waits_for
+        + (SELECT count(*) FROM task_edges WHERE task_edges.task = open_tasks.task AND blocker = new.id)
+    WHERE old.status IN ('done', 'dropped') AND new.status NOT IN ('done', 'dropped') AND task IN (SELECT task FROM task_edges WHERE blocker = new.id);
+END;
+
+CREATE TRIGGER task_edges_after_update AFTER UPDATE ON tasks
+WHEN old.blocked_by <> new.blocked_by OR old.parent IS NOT new.parent BEGIN
+    UPDATE open_tasks SET waits_for = waits_for
+        - (SELECT count(*) FROM task_edges WHERE task_edges.task = open_tasks.task AND blocker = old.id)
+    WHERE old.status NOT IN ('done', 'dropped') AND task IN (SELECT task FROM task_edges WHERE blocker = old.id);
+    DELETE FROM open_tasks WHERE task = old.id;
+    DELETE FROM task_edges WHERE task = old.id AND part = 0;
+    DELETE FROM task_edges WHERE blocker = old.id AND part = 1;
+    INSERT OR IGNORE INTO task_edges SELECT new.id, value, 0 FROM json_each(new.blocked_by);
+    INSERT INTO task_edges SELECT new.parent, new.id, 1 WHERE new.parent IS NOT NULL;
+    INSERT INTO open_tasks
+    SELECT new.id, new.status, new.user, new.project_id, coalesce(new.project, ''), new.assignee, new.priority,
+           coalesce(new.due_date, '~'),
+           (SELECT count(*) FROM task_edges JOIN open_tasks ON open_tasks.task = blocker WHERE task_edges.task = new.id)
+    WHERE new.status NOT IN ('done', 'dropped');
+    UPDATE open_tasks SET waits_for = waits_for
+        + (SELECT count(*) FROM task_edges WHERE task_edges.task = open_tasks.task AND blocker = new.id)
+    WHERE new.status NOT IN ('done', 'dropped') AND task IN (SELECT task FROM task_edges WHERE blocker = new.id);
+END;
 
 CREATE TABLE tokens (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -54,6 +54,9 @@ _OWN_TABLES: Final = (
     "restricted_projects",
     "content_uses",
     "pending_purges",
+    "task_edges",
+    "open_tasks",
+    "claims",
 )
 
 

@@ -88,7 +88,7 @@ def _apply(connection: apsw.Connection, path: str, number: int, name: str, sql: 
             if number == INDEX_WORDS and connection.execute("SELECT EXISTS (SELECT 1 FROM changes)").get:
                 from dittybag.storage.sqlite.word_index import fill_word_index
 
-                fill_word_index(connection)
+                fill_word_index(connection, number)
             record = (number, name, time.time_ns() // 1000)
             connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", record)
             connection.pragma("user_version", number)

@@ -1,0 +1,147 @@
+-- Tasks that a team works on: their status, what they wait for, and who works on them, see docs/decisions/0028.
+ALTER TABLE tasks
+    ADD COLUMN status     text   COLLATE "C" NOT NULL DEFAULT 'todo',
+    ADD COLUMN project_id bigint REFERENCES projects (id),
+    ADD COLUMN blocked_by text   COLLATE "C" NOT NULL DEFAULT '[]',
+    ADD COLUMN parent     bigint,
+    ADD COLUMN assignee   text   COLLATE "C",
+    ADD COLUMN labels     text[] COLLATE "C" NOT NULL DEFAULT '{}',
+    ADD COLUMN links      text[] COLLATE "C" NOT NULL DEFAULT '{}',
+    ADD COLUMN comments   text   COLLATE "C" NOT NULL DEFAULT '[]';
+UPDATE tasks SET status = 'done' WHERE completed_at IS NOT NULL;
+
+DROP INDEX tasks_in_order;
+DROP INDEX tasks_by_project;
+CREATE INDEX tasks_in_order ON tasks ("user", priority DESC, id, completed_at, status);
+CREATE INDEX tasks_by_project ON tasks ("user", project, priority DESC, id, completed_at, status);
+CREATE INDEX shared_tasks ON tasks (project_id, "user") WHERE project_id IS NOT NULL;
+
+-- Which task waits for which, from `blocked_by` and, with `part` set, for each part of a task. Maintained by a trigger.
+CREATE TABLE task_edges (
+    task    bigint  NOT NULL,
+    blocker bigint  NOT NULL,
+    part    integer NOT NULL,
+    PRIMARY KEY (task, blocker, part)
+);
+CREATE INDEX task_edges_by_blocker ON task_edges (blocker, task);
+
+-- The tasks that are neither done nor dropped, each with the number of those that it waits for. Maintained by a trigger,
+-- also for tasks that the viewer cannot see, so these two tables have no policies. They contain no texts but names.
+CREATE TABLE open_tasks (
+    task       bigint  PRIMARY KEY,
+    status     text    COLLATE "C" NOT NULL,
+    "user"     text    COLLATE "C" NOT NULL,
+    project_id bigint,
+    project    text    COLLATE "C" NOT NULL,
+    assignee   text    COLLATE "C",
+    priority   bigint  NOT NULL,
+    due        text    COLLATE "C" NOT NULL,
+    waits_for  bigint  NOT NULL
+);
+CREATE INDEX ready_tasks ON open_tasks (priority DESC, due, task) WHERE status = 'todo' AND waits_for = 0;
+CREATE INDEX ready_tasks_by_project ON open_tasks (project, priority DESC, due, task)
+    WHERE status = 'todo' AND waits_for = 0;
+
+-- Who holds a task and until when. `fence` is the `seq` of the change by which it was claimed. Not in the change log:
+-- every call of the holder renews the lease.
+CREATE TABLE claims (
+    task       bigint PRIMARY KEY,
+    fence      bigint NOT NULL,
+    holder     text   COLLATE "C" NOT NULL,
+    connection text   COLLATE "C" NOT NULL,
+    claimed_at bigint NOT NULL,
+    lease      bigint NOT NULL,
+    until      bigint NOT NULL
+);
+CREATE INDEX claims_by_connection ON claims (connection);
+CREATE INDEX claims_by_end ON claims (until);
+
+CREATE FUNCTION update_open_tasks() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    was_open boolean := TG_OP <> 'INSERT' AND OLD.status NOT IN ('done', 'dropped');
+    is_open  boolean := TG_OP <> 'DELETE' AND NEW.status NOT IN ('done', 'dropped');
+    moved    boolean := TG_OP <> 'UPDATE' OR OLD.blocked_by <> NEW.blocked_by
+                        OR OLD.parent IS DISTINCT FROM NEW.parent;
+    recount  text    := 'UPDATE %1$I.open_tasks SET waits_for = waits_for %2$s
+                             (SELECT count(*) FROM %1$I.task_edges
+                              WHERE task_edges.task = open_tasks.task AND blocker = $1)
+                         WHERE task IN (SELECT task FROM %1$I.task_edges WHERE blocker = $1)';
+BEGIN
+    IF was_open AND (moved OR NOT is_open) THEN
+        EXECUTE format(recount, TG_TABLE_SCHEMA, '-') USING OLD.id;
+        EXECUTE format('DELETE FROM %I.open_tasks WHERE task = $1', TG_TABLE_SCHEMA) USING OLD.id;
+    END IF;
+    IF moved AND TG_OP <> 'INSERT' THEN
+        EXECUTE format('DELETE FROM %I.task_edges WHERE task = $1 AND part = 0', TG_TABLE_SCHEMA) USING OLD.id;
+        EXECUTE format('DELETE FROM %I.task_edges WHERE blocker = $1 AND part = 1', TG_TABLE_SCHEMA) USING OLD.id;
+    END IF;
+    IF moved AND TG_OP <> 'DELETE' THEN
+        EXECUTE format('INSERT INTO %I.task_edges
+                        SELECT DISTINCT $1, value::bigint, 0 FROM json_array_elements_text($2::json)
+                        UNION ALL SELECT $3, $1, 1 WHERE $3 IS NOT NULL', TG_TABLE_SCHEMA)
+        USING NEW.id, NEW.blocked_by, NEW.parent;
+    END IF;
+    IF is_open AND (moved OR NOT was_open) THEN
+        EXECUTE format('INSERT INTO %1$I.open_tasks VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
+                            (SELECT count(*) FROM %1$I.task_edges JOIN %1$I.open_tasks ON open_tasks.task = blocker
+                             WHERE task_edges.task = $1))', TG_TABLE_SCHEMA)
+        USING NEW.id, NEW.status, NEW."user", NEW.project_id, coalesce(NEW.project, ''), NEW.assignee, NEW.priority,
+              coalesce(NEW.due_date, '~');
+        EXECUTE format(recount, TG_TABLE_SCHEMA, '+') USING NEW.id;
+    ELSIF is_open THEN
+        EXECUTE format('UPDATE %I.open_tasks SET status = $2, "user" = $3, project_id = $4, project = $5,
+                            assignee = $6, priority = $7, due = $8 WHERE task = $1', TG_TABLE_SCHEMA)
+        USING NEW.id, NEW.status, NEW."user", NEW.project_id, coalesce(NEW.project, ''), NEW.assignee, NEW.priority,
+              coalesce(NEW.due_date, '~');
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER open_tasks_after_insert AFTER INSERT ON tasks FOR EACH ROW EXECUTE FUNCTION update_open_tasks();
+CREATE TRIGGER open_tasks_after_delete AFTER DELETE ON tasks FOR EACH ROW EXECUTE FUNCTION update_open_tasks();
+CREATE TRIGGER open_tasks_after_update AFTER UPDATE ON tasks FOR EACH ROW
+WHEN ((OLD.status, OLD."user", OLD.project_id, OLD.project, OLD.assignee, OLD.priority, OLD.due_date, OLD.blocked_by,
+       OLD.parent) IS DISTINCT FROM
+      (NEW.status, NEW."user", NEW.project_id, NEW.project, NEW.assignee, NEW.priority, NEW.due_date, NEW.blocked_by,
+       NEW.parent))
+EXECUTE FUNCTION update_open_tasks();
+
+-- Whoever changes the status or the assignee of a task takes it away from its holder.
+CREATE FUNCTION end_claim() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('DELETE FROM %I.claims WHERE task = $1', TG_TABLE_SCHEMA) USING OLD.id;
+    RETURN OLD;
+END
+$$;
+
+-- Before, because a claim is visible only with its task.
+CREATE TRIGGER claims_before_delete BEFORE DELETE ON tasks FOR EACH ROW EXECUTE FUNCTION end_claim();
+CREATE TRIGGER claims_after_update AFTER UPDATE ON tasks FOR EACH ROW
+WHEN (NEW.status <> 'doing' OR OLD.assignee IS DISTINCT FROM NEW.assignee) EXECUTE FUNCTION end_claim();
+
+INSERT INTO open_tasks
+SELECT id, status, "user", NULL, coalesce(project, ''), NULL, priority, coalesce(due_date, '~'), 0
+FROM tasks WHERE status <> 'done';
+
+-- A task of a project is visible to those who see the project, any other one to its user.
+DROP POLICY own ON tasks;
+CREATE POLICY own ON tasks USING (project_id IS NULL AND "user" = (SELECT viewer()));
+CREATE POLICY shared ON tasks USING (project_id IS NOT NULL AND (
+    NOT EXISTS (SELECT FROM restricted_projects AS restricted WHERE restricted.project = tasks.project_id)
+    OR EXISTS (SELECT FROM members WHERE members.project = tasks.project_id AND user_name = (SELECT viewer()))));
+
+DROP POLICY own ON changes;
+CREATE POLICY own ON changes USING (
+    CASE WHEN kind = 'task' AND project IS NULL
+         THEN coalesce(after, before)::json ->> 'user' = (SELECT viewer()) ELSE false END
+);
+DROP POLICY shared ON changes;
+CREATE POLICY shared ON changes USING (project IS NOT NULL AND (
+    NOT EXISTS (SELECT FROM restricted_projects AS restricted WHERE restricted.project = changes.project)
+    OR EXISTS (SELECT FROM members WHERE members.project = changes.project AND user_name = (SELECT viewer()))));
+
+-- A claim is visible where its task is.
+ALTER TABLE claims ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY operator ON claims USING (is_operator_connection() OR (SELECT viewer()) IS NULL);
+CREATE POLICY visible ON claims USING (EXISTS (SELECT FROM tasks WHERE tasks.id = claims.task));
