@@ -25,6 +25,7 @@ DEFAULT_TIME_ESTIMATE: Final = "1hr"
 #: What has become of a task. `dropped`: it will not be done.
 TaskStatus = Literal["todo", "doing", "review", "done", "dropped"]
 STATUSES: Final[tuple[TaskStatus, ...]] = ("todo", "doing", "review", "done", "dropped")
+DEFAULT_STATUS: Final = "todo"
 #: In these, a task no longer blocks others.
 ENDED: Final[frozenset[TaskStatus]] = frozenset(("done", "dropped"))
 
@@ -36,6 +37,12 @@ MAX_LINKS: Final = 50
 MAX_BLOCKERS: Final = 100
 COMMENT_LENGTH: Final = 10_000
 MAX_COMMENTS: Final = 200
+
+_TEXT_DEFAULTS: Final = (
+    ("energy", DEFAULT_ENERGY),
+    ("time_estimate", DEFAULT_TIME_ESTIMATE),
+    ("status", DEFAULT_STATUS),
+)
 
 #: The name in filters and statistics for tasks without a project.
 NO_PROJECT: Final = "(no project)"
@@ -78,7 +85,7 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: int
     updated_at: int
     version: int = 1
-    status: TaskStatus = "todo"
+    status: TaskStatus = DEFAULT_STATUS
     #: The project that it belongs to, whose members share it; `None` if it is its user's alone.
     project_id: int | None = None
     #: The tasks that must be done or dropped before this one.
@@ -96,7 +103,11 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         # A task is completed if and only if it is done. Older states have no status.
         if (self.status == "done") != self.completed:
-            force_setattr(self, "status", "done" if self.completed else "todo")
+            force_setattr(self, "status", "done" if self.completed else DEFAULT_STATUS)
+        # Encoding omits a default only if it is the same object.
+        for name, default in _TEXT_DEFAULTS:
+            if getattr(self, name) == default:
+                force_setattr(self, name, default)
 
     @property
     def completed(self) -> bool:
