@@ -1,0 +1,39 @@
+"""The graph of tasks: which one waits for which, and which is a part of which."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from dittybag.domain.tasks import ENDED, TaskStatus
+
+
+class GraphTask(Struct, frozen=True, kw_only=True):
+    """A task as shown in a graph."""
+
+    id: int
+    title: str
+    status: TaskStatus
+    priority: int
+    project: str | None = None
+    due_date: str | None = None
+    assignee: str | None = None
+    #: Also tasks that are not in the graph, or no longer exist.
+    blocked_by: tuple[int, ...] = ()
+    parent: int | None = None
+    #: The number of open tasks that it waits for, its parts included.
+    waits_for: int = 0
+    #: Who holds it and until when, in microseconds since 1970; `None` if nobody does.
+    holder: str | None = None
+    held_until: int | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
+
+class TaskGraph(Struct, frozen=True):
+    """Tasks with the edges between them, by id."""
+
+    tasks: dict[int, GraphTask]
+    #: The number of tasks that were left out because there are too many.
+    left_out: int = 0
