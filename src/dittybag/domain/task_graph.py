@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from dittybag.domain.tasks import ENDED, TaskStatus
+
+#: What can be done with a task now. `ready`: by its assignee, or by anybody if it has none.
+TaskState = Literal["ready", "blocked", "doing", "review", "done", "dropped"]
 
 
 class GraphTask(Struct, frozen=True, kw_only=True):
@@ -29,6 +34,19 @@ class GraphTask(Struct, frozen=True, kw_only=True):
     @property
     def ended(self) -> bool:
         return self.status in ENDED
+
+    def state(self, now: int) -> TaskState:
+        """Return what can be done with it at a time, in microseconds since 1970."""
+        if self.status == "todo":
+            return "blocked" if self.waits_for else "ready"
+        if self.status == "doing" and self.held_until is not None and self.held_until <= now:
+            return "ready"
+        return self.status
+
+    def worker(self, now: int) -> str | None:
+        """Return who holds it, or else who is to do it."""
+        is_held = self.held_until is not None and self.held_until > now
+        return self.holder if self.holder and is_held else self.assignee
 
 
 class TaskGraph(Struct, frozen=True):
