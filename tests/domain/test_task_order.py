@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 
@@ -14,7 +12,6 @@ from dittybag.domain.task_order import (
     all_blocked,
     count_blocked,
     critical_path,
-    critical_steps,
     direct_edges,
     layers,
     work_order,
@@ -56,14 +53,16 @@ def test_the_critical_path_is_the_first_of_the_longest_chains(graph: TaskGraph) 
     def rank(path: list[int]) -> tuple[int, list[tuple[int, int]]]:
         return -len(path), [(-graph.tasks[node].priority, node) for node in path]
 
-    assert critical_path(graph) == min(chains(graph), key=rank, default=[])
+    assert critical_path(graph) == min(
+        (path for path in chains(graph) if len(path) > 1), key=rank, default=[]
+    )
 
 
 @pytest.mark.parametrize(
     ("graph", "path"),
     [
         (graph_of({}), []),
-        (graph_of({1: [], 2: []}, fields={2: {"priority": 4}}), [2]),
+        (graph_of({1: [], 2: []}), []),
         (graph_of({1: [], 2: [1], 3: [2], 4: []}, fields={4: {"priority": 5}}), [1, 2, 3]),
         # A done task interrupts a chain.
         (graph_of({1: [], 2: [1], 3: [2], 4: [3], 5: [4]}, fields={2: {"status": "done"}}), [3, 4, 5]),
@@ -74,11 +73,10 @@ def test_the_critical_path_is_the_first_of_the_longest_chains(graph: TaskGraph) 
         (graph_of({1: [], 2: [1], 3: [1]}, fields={3: {"priority": 4}}), [1, 3]),
         (graph_of({1: [], 2: [1], 3: [1]}), [1, 2]),
     ],
-    ids=["empty", "single", "longest", "ended", "parts", "first", "second", "id"],
+    ids=["empty", "no chain", "longest", "ended", "parts", "first", "second", "id"],
 )
 def test_the_critical_path(graph: TaskGraph, path: list[int]) -> None:
     assert critical_path(graph) == path
-    assert critical_steps(graph) == set(pairwise(path))
 
 
 @given(graphs())
@@ -101,10 +99,12 @@ def test_all_edges_point_forward_even_if_there_are_cycles(graph: TaskGraph) -> N
         assert layer[edge.source] < layer[edge.target]
     for node, number in layer.items():
         assert number == max((layer[blocker] + 1 for blocker in order.blockers[node]), default=0)
-    # What is left out closes a cycle.
+    # Edges are left out only behind cycles.
+    pairs = waits(graph)
+    circular = {node for node in graph.tasks if node in reachable(pairs, node)}
     kept = {(edge.source, edge.target) for edge in order.edges}
-    for source, target in waits(graph) - kept:
-        assert source in reachable(waits(graph), target)
+    for source, _ in pairs - kept:
+        assert circular & {source} or any(source in reachable(pairs, node) for node in circular)
     path = critical_path(graph)
     assert len(path) == len(set(path))
 
@@ -125,16 +125,35 @@ def test_a_task_that_is_not_in_the_order_blocks_nothing() -> None:
     assert all_blocked(work_order(graph_of({1: []})), 7) == set()
 
 
+def waiting_through_open_tasks(graph: TaskGraph, pairs: set[tuple[int, int]], start: int) -> set[int]:
+    """Return what waits for a task through chains in which no open task comes before an ended one."""
+    found: set[int] = set()
+    chains = [[start]]
+    for path in chains:
+        for source, target in pairs:
+            if source == path[-1]:
+                found.add(target)
+                if graph.tasks[source].ended or not graph.tasks[target].ended:
+                    chains.append([*path, target])
+    return found
+
+
 @given(graphs())
 def test_direct_edges_are_those_that_follow_from_no_others(graph: TaskGraph) -> None:
     order = work_order(graph)
-    pairs = waits(graph)
     direct = direct_edges(order)
     for edge in order.edges:
-        others = pairs - {(edge.source, edge.target)}
-        follows = edge.target in reachable(others, edge.source)
+        others = waits(graph) - {(edge.source, edge.target)}
+        follows = edge.target in waiting_through_open_tasks(graph, others, edge.source)
         assert (edge in direct) == (edge.kind == "part" or not follows)
     assert len(direct) == len(set(direct))
+
+
+def test_an_edge_does_not_follow_from_those_of_a_done_task() -> None:
+    graph = graph_of({1: [], 2: [1], 3: [1, 2]}, fields={2: {"status": "done"}})
+    assert TaskEdge(1, 3, "blocks") in direct_edges(work_order(graph))
+    reopened = graph_of({1: [], 2: [1], 3: [1, 2]})
+    assert TaskEdge(1, 3, "blocks") not in direct_edges(work_order(reopened))
 
 
 def test_a_part_that_also_blocks_is_one_edge() -> None:

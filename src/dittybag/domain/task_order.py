@@ -1,13 +1,12 @@
 """The order of work in a graph of tasks: edges, layers, the critical path and what a task blocks.
 
 Nothing here is recursive, so that chains can be of any length. A store has no cycles; if a graph has one
-nevertheless, the edges that close it are ignored.
+nevertheless, some edges of the tasks that wait for it are ignored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Literal
 
 from msgspec import Struct
@@ -34,6 +33,8 @@ class WorkOrder(Struct, frozen=True):
     #: What each task waits for, and what waits for it.
     blockers: dict[int, list[int]]
     blocked: dict[int, list[int]]
+    #: Tasks that are done or dropped.
+    ended: set[int]
 
 
 def work_order(graph: TaskGraph, *, only_open: bool = False) -> WorkOrder:
@@ -49,7 +50,7 @@ def work_order(graph: TaskGraph, *, only_open: bool = False) -> WorkOrder:
     for edge in sorted(edges, key=lambda edge: (position[edge.source], position[edge.target])):
         blockers[edge.target].append(edge.source)
         blocked[edge.source].append(edge.target)
-    return WorkOrder(order, edges, blockers, blocked)
+    return WorkOrder(order, edges, blockers, blocked, {task.id for task in tasks if task.ended})
 
 
 def _rank(task: GraphTask) -> tuple[int, int]:
@@ -76,10 +77,11 @@ def _sort(ids: Sequence[int], edges: Sequence[TaskEdge]) -> list[int]:
         blocked[edge.source].append(edge.target)
         waiting[edge.target] += 1
     order = [node for node in ids if not waiting[node]]
-    placed, position = set(order), 0
+    placed, candidates, position = set(order), iter(ids), 0
     while position < len(ids):
         if position == len(order):
-            order.append(_in_cycle(ids, edges, placed))
+            # All others wait for a cycle.
+            order.append(next(node for node in candidates if node not in placed))
             placed.add(order[-1])
         for target in blocked[order[position]]:
             waiting[target] -= 1
@@ -88,17 +90,6 @@ def _sort(ids: Sequence[int], edges: Sequence[TaskEdge]) -> list[int]:
                 placed.add(target)
         position += 1
     return order
-
-
-def _in_cycle(ids: Sequence[int], edges: Sequence[TaskEdge], placed: set[int]) -> int:
-    """Return a task of a cycle, if all tasks that are not placed wait for one."""
-    blockers = {edge.target: edge.source for edge in edges if edge.source not in placed}
-    node = next(node for node in ids if node not in placed)
-    passed: set[int] = set()
-    while node not in passed:
-        passed.add(node)
-        node = blockers[node]
-    return node
 
 
 def layers(order: WorkOrder) -> dict[int, int]:
@@ -110,7 +101,7 @@ def layers(order: WorkOrder) -> dict[int, int]:
 
 
 def critical_path(graph: TaskGraph) -> list[int]:
-    """Return the longest chain of open tasks, the first to do first.
+    """Return the longest chain of open tasks, the first to do first; none if no task waits for another.
 
     Of several, it is the one whose first tasks have the highest priority, then the lowest id. Estimates do
     not count: most tasks have the default one.
@@ -120,16 +111,11 @@ def critical_path(graph: TaskGraph) -> list[int]:
     for node in reversed(order.ids):
         lengths[node] = 1 + max((lengths[target] for target in order.blocked[node]), default=0)
     path: list[int] = []
-    candidates = order.ids
+    candidates = order.ids if order.edges else []
     while candidates:
         path.append(min(candidates, key=lambda node: (-lengths[node], _rank(graph.tasks[node]))))
         candidates = order.blocked[path[-1]]
     return path
-
-
-def critical_steps(graph: TaskGraph) -> set[tuple[int, int]]:
-    """Return the source and the target of each edge of the critical path."""
-    return set(pairwise(critical_path(graph)))
 
 
 def all_blocked(order: WorkOrder, node: int) -> set[int]:
@@ -152,21 +138,27 @@ def count_blocked(order: WorkOrder) -> dict[int, int]:
 def direct_edges(order: WorkOrder) -> list[TaskEdge]:
     """Return the edges without those that follow from others: if 3 waits for 2 and 2 for 1, then 3 for 1.
 
-    Edges to parts never follow from others.
+    Edges of parts never follow from others.
     """
     places = _places(order)
     bits = _blocked_bits(order, places)
     parts = {(edge.source, edge.target) for edge in order.edges if edge.kind == "part"}
     found = []
     for source in order.ids:
-        # What waits for one of the targets stands behind it in the order.
+        # What waits for one of the targets comes after it in the order.
         covered = 0
         for target in order.blocked[source]:
             is_part = (source, target) in parts
             if is_part or not covered >> places[target] & 1:
                 found.append(TaskEdge(source, target, "part" if is_part else "blocks"))
-            covered |= bits[target]
+            if _passes_on(order, source, target):
+                covered |= bits[target]
     return found
+
+
+def _passes_on(order: WorkOrder, source: int, target: int) -> bool:
+    """Whether what waits for the target also waits for the source: not if only the target has ended."""
+    return target not in order.ended or source in order.ended
 
 
 def _places(order: WorkOrder) -> dict[int, int]:
@@ -180,6 +172,8 @@ def _blocked_bits(order: WorkOrder, places: dict[int, int]) -> dict[int, int]:
     for node in reversed(order.ids):
         bits = 0
         for target in order.blocked[node]:
-            bits |= found[target] | 1 << places[target]
+            bits |= 1 << places[target]
+            if _passes_on(order, node, target):
+                bits |= found[target]
         found[node] = bits
     return found

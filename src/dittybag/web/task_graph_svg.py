@@ -10,13 +10,14 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
 
 from dittybag.domain.display import format_count
 from dittybag.domain.task_graph import GraphTask, TaskGraph, TaskState
-from dittybag.domain.task_order import critical_steps
+from dittybag.domain.task_order import critical_path
 from dittybag.domain.tasks import TITLE_LENGTH
 from dittybag.domain.text import one_line
 from dittybag.web.task_graph_layout import (
@@ -84,8 +85,8 @@ def draw_graph(
     `link` returns the URL of a task's page; without it, the picture has no links.
     """
     layout = lay_out(graph)
-    critical = critical_steps(graph)
-    on_path = {node for step in critical for node in step}
+    path = critical_path(graph)
+    critical, on_path = set(pairwise(path)), set(path)
     content = [
         _element("title", f"Graph of {format_count(len(layout.corners), 'task')}", id="task-graph-title"),
         _element("desc", _ABOUT, id="task-graph-about"),
