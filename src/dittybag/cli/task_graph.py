@@ -70,7 +70,7 @@ def graph(
         _print_svg(found, now, id)
     elif not found.tasks:
         click.echo("No tasks found" if everything else "No open tasks found", err=True)
-        hint("to make a task wait for another one, run: dittybag task update ID --blocked-by ID")
+        hint("to add a task, run: dittybag task add TITLE")
     elif format_ == "mermaid":
         _print_mermaid(found, now)
     else:

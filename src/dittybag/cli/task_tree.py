@@ -132,7 +132,9 @@ def _walk(graph: TaskGraph, signs: TreeSigns, on_path: set[int]) -> Iterator[tup
     # What can be done first is above, so that a part is shown with its whole and not below another part.
     for nodes in below.values():
         nodes.sort(key=position.__getitem__)
-    first = sorted(tops, key=lambda node: (node not in on_path, not below[node], position[node]))
+    first = sorted(
+        tops, key=lambda node: (node not in on_path, graph.tasks[node].ended, not below[node], position[node])
+    )
     pending, shown = deque(map(_Place, first)), set[int]()
     while pending:
         tree, continued = [pending.popleft()], []
@@ -164,13 +166,9 @@ def _facts(task: GraphTask, now: int, *, is_critical: bool) -> Iterator[str]:
     """Yield what is shown beside the title."""
     state, worker = task.state(now), clip_line(task.worker(now) or "", _WORKER_LENGTH)
     words = f"waits for {task.waits_for}" if state == "blocked" else state
-    if not worker:
-        yield words
-    elif state == "blocked":
-        yield words
-        yield f"for {worker}"
-    else:
-        yield f"{words} {'by' if state in _STARTED else 'for'} {worker}"
+    yield f"{words} by {worker}" if worker and state in _STARTED else words
+    if worker and state not in _STARTED:
+        yield f"assigned to {worker}"
     if is_critical:
         yield "critical"
 
