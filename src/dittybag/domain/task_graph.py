@@ -31,7 +31,7 @@ class GraphTask(Struct, frozen=True, kw_only=True):
     parent: int | None = None
     #: The number of open tasks that it waits for, its parts included.
     waits_for: int = 0
-    #: Who holds it and until when, in microseconds since 1970; `None` if nobody does.
+    #: Who has claimed it, and when that lapses or has lapsed, in microseconds since 1970.
     holder: str | None = None
     held_until: int | None = None
 
@@ -72,6 +72,4 @@ class GraphQuery(Struct, frozen=True, kw_only=True):
     ended: bool = False
     #: Only these tasks.
     ids: tuple[int, ...] | None = None
-    #: Claims that end later are live.
-    now: int
     limit: int = MAX_GRAPH
