@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
@@ -18,6 +19,10 @@ _TITLE_LENGTH: Final = 80
 #: Markdown, and letters that Mermaid uses for its own escapes.
 _PLAIN: Final = frozenset(" ,?!()/")
 _OWN_ESCAPES: Final = frozenset("ﬂ°¶ß")
+#: Mermaid finds formulas, icons and its own escapes even if they are written as numbers. A space of no width
+#: after these keeps them apart.
+_MEANINGFUL: Final = r"\$(?=\$)|:(?=fa-)|ﬂ(?=°)|¶(?=ß)"
+_NO_SPACE: Final = "\u200b"
 
 _CLASSES: Final[dict[TaskState, str]] = {
     "ready": "fill:#e2f3e7,stroke:#22683a,color:#241c15",
@@ -66,5 +71,5 @@ def escape_label(text: str) -> str:
         letter
         if (letter.isalnum() or letter in _PLAIN) and letter not in _OWN_ESCAPES
         else f"#{ord(letter)};"
-        for letter in text
+        for letter in re.sub(_MEANINGFUL, rf"\g<0>{_NO_SPACE}", text)
     )
