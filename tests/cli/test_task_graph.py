@@ -311,6 +311,13 @@ def test_the_command_prints_json(home: Path) -> None:
     }
 
 
+def test_a_done_task_blocks_nothing(home: Path) -> None:
+    found = data(dittybag(home, "task", "graph", "--all", "--json"))
+    design = next(task for task in found["tasks"] if task["id"] == 1)
+    assert (design["state"], design["blocks"], design["blocks_in_all"]) == ("done", 0, 0)
+    assert {"from": 1, "to": 2, "kind": "blocks"} in found["edges"]
+
+
 def test_the_command_prints_mermaid(home: Path) -> None:
     lines = dittybag(home, "task", "graph", "--format", "mermaid").stdout.splitlines()
     assert lines[0] == "flowchart LR"
