@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -17,7 +19,7 @@ def agent(session: StoreSession, name: str = "agent") -> StoreSession:
     return StoreSession(session.workspace, replace(session.caller, actor=name, interface="mcp"))
 
 
-async def add(session: StoreSession, title: str, **fields: object) -> Task:
+async def add(session: StoreSession, title: str, **fields: Any) -> Task:
     return await session.workspace.tasks.create(session.caller, title=title, **fields)
 
 
@@ -107,21 +109,35 @@ async def test_a_connection_that_ends_releases_its_tasks(session: StoreSession) 
     assert await claimed_title(agent(session, "next")) == "t"
 
 
-@pytest.mark.parametrize("edge", ["blocked_by", "parent", "both"])
-async def test_a_cycle_is_refused_and_named(session: StoreSession, edge: str) -> None:
+EDGES: dict[str, dict[str, str]] = {
+    "a blocker": {"first": "blocked_by third"},
+    "a parent": {"third": "parent first", "first": "blocked_by third"},
+    "itself": {"second": "blocked_by second"},
+    "its own part": {"first": "parent first"},
+}
+
+
+@pytest.mark.parametrize("case", EDGES)
+async def test_a_cycle_is_refused_and_named(session: StoreSession, case: str) -> None:
+    tasks = {"first": await add(session, "first")}
+    tasks["second"] = await add(session, "second", blocked_by=(tasks["first"].id,))
+    tasks["third"] = await add(session, "third", blocked_by=(tasks["second"].id,))
+    before = await session.newest_change()
+    for title, edge in EDGES[case].items():
+        field, other = edge.split()
+        value: Any = tasks[other].id
+        fields: dict[str, Any] = {field: (value,) if field == "blocked_by" else value}
+        with pytest.raises(TaskCycle) as cycle:
+            await session.workspace.tasks.update(session.caller, tasks[title].id, **fields)
+        assert f"task {tasks[title].id} '{title}'" in str(cycle.value)
+    assert await session.newest_change() == before
+
+
+async def test_a_new_task_must_not_close_a_cycle(session: StoreSession) -> None:
     first = await add(session, "first")
     second = await add(session, "second", blocked_by=(first.id,))
-    third = await add(session, "third", blocked_by=(second.id,))
-    update = session.workspace.tasks.update
-    with pytest.raises(TaskCycle) as cycle:
-        if edge == "blocked_by":
-            await update(session.caller, first.id, blocked_by=(third.id,))
-        elif edge == "parent":
-            await update(session.caller, third.id, parent=first.id)
-            raise AssertionError("a part of what it waits for")
-        else:
-            await add(session, "new", blocked_by=(third.id,), parent=first.id)
-    assert len(cycle.value.tasks) in (3, 4)
+    with pytest.raises(TaskCycle, match="the new task"):
+        await add(session, "new", blocked_by=(second.id,), parent=first.id)
 
 
 async def test_what_waits_or_is_done_cannot_be_claimed(session: StoreSession) -> None:
