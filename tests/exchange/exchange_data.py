@@ -108,14 +108,14 @@ async def _write_part(
     wholes: list[int] = []
     others: list[int] = []
     for number in range(tasks):
-        name = rng.choice((None, *names))
-        shared = [project.id for project in projects if project is not None and project.name == name]
+        named = rng.choice((None, *names))
+        shared = [project.id for project in projects if project is not None and project.name == named]
         earlier = others[-20:]
         task = Task(
             id=0,
             user=DEFAULT_USER if number % 9 else "somebody else",
             title=rng.choice(("Buy milk", "Ünïcödé", "yes", "a: b #")) + f" {number}",
-            project=name,
+            project=named,
             project_id=rng.choice((None, *shared)),
             priority=rng.randrange(1, 6),
             notes=rng.choice((None, *TEXTS)),
