@@ -190,8 +190,10 @@ class ExactRestore:
         if change.purged is not None:
             if change.project is None and change.kind != "task":
                 yield "project is required for a purged change, except of a task"
-            if not 0 < (change.project or 1) < NUMBER_LIMIT:
+            if not 0 < (1 if change.project is None else change.project) < NUMBER_LIMIT:
                 yield "project is out of range"
+            if not isinstance(after, Purged | None) and change.project != project_of(after):
+                yield "project must be that of the entity in after"
         number = change.seq if known is None else known
         if after is not None and change.kind in NUMBERED_KINDS and getattr(after, "number", 0) != number:
             yield f"number must be {number}"
