@@ -29,6 +29,10 @@ DittybagError
 │   ├── Outdated             kind, name, version: someone else changed it first
 │   ├── ChangedMeanwhile     a change to undo was followed by another
 │   ├── TooManyChanges       count, maximum: more than can be undone together
+│   ├── TaskClaimed          id, holder, since, until: somebody else holds the task
+│   ├── ClaimLost            id, fence, holder, since: the caller no longer holds the task
+│   ├── TaskNotReady         id, problem: it cannot be claimed
+│   ├── TaskCycle            tasks: each would wait for the next, the last for the first
 │   ├── AmbiguousReference   reference, candidates
 │   ├── CurrentVersion       seq: only older versions can be purged
 │   ├── KeyReused            key: it was used for another request
@@ -409,6 +413,59 @@ class TooManyChanges(Conflict):
     )
     count: int
     maximum: int
+
+
+class TaskClaimed(Conflict):
+    """Somebody else holds the task."""
+
+    code = "TASK_CLAIMED"
+    message = (
+        "Task {id} is held by '{holder:clip}' since {since:iso}, until {until:iso} unless renewed;"
+        " take another one, or name the fence if it is yours"
+    )
+    id: int
+    holder: str
+    since: int
+    until: int
+
+
+class ClaimLost(Conflict):
+    """The caller named a fence that is no longer valid."""
+
+    code = "CLAIM_LOST"
+
+    def __init__(self, id: int, fence: int, *, holder: str | None = None, since: int | None = None) -> None:
+        self.id = id
+        self.fence = fence
+        #: Who holds the task now, and since when.
+        self.holder = holder
+        self.since = since
+        if holder is not None and since is not None:
+            now = f"'{clip(holder)}' holds it since {iso(since)}. Stop working on it"
+        else:
+            now = "nobody holds it: claim it again before you go on"
+        super().__init__(f"Fence {fence} of task {id} is no longer valid, {now}")
+
+
+class TaskNotReady(Conflict):
+    """The task cannot be claimed."""
+
+    code = "TASK_NOT_READY"
+    message = "Task {id} cannot be claimed: it {problem}"
+    id: int
+    problem: str
+
+
+class TaskCycle(Conflict):
+    """A task would wait for itself."""
+
+    code = "TASK_CYCLE"
+
+    def __init__(self, tasks: Sequence[str]) -> None:
+        #: Each would wait for the next, and the last for the first.
+        self.tasks = tuple(tasks)
+        path = " → ".join((*self.tasks, self.tasks[0]))
+        super().__init__(f"These tasks would wait for each other: {clip(path, 2000)}")
 
 
 class AmbiguousReference(Conflict):

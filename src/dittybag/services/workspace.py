@@ -15,12 +15,14 @@ from dittybag.services.project_service import ProjectService
 from dittybag.services.prompt_service import PromptService
 from dittybag.services.resource_service import ResourceService
 from dittybag.services.search_service import SearchService
+from dittybag.services.task_queue import TaskQueueService
 from dittybag.services.task_service import TaskService
 
 if TYPE_CHECKING:
     from dittybag.services.account_service import AccountService
     from dittybag.services.project_overview import OverviewService
     from dittybag.services.purge_service import PurgeService
+    from dittybag.services.task_waiting import TaskWaiting
 
 
 class Workspace:
@@ -33,9 +35,17 @@ class Workspace:
         self.prompts = PromptService(store, syntax)
         self.resources = ResourceService(store, syntax)
         self.tasks = TaskService(store)
+        self.task_queue = TaskQueueService(store)
         self.search = SearchService(store)
         self.history = HistoryService(store)
         self.idempotency = IdempotencyService(store)
+
+    @cached_property
+    def task_waiting(self) -> TaskWaiting:
+        """Waits for ready tasks, imported on first use because few processes wait."""
+        from dittybag.services.task_waiting import TaskWaiting
+
+        return TaskWaiting(self.store, self.task_queue)
 
     @cached_property
     def accounts(self) -> AccountService:
