@@ -188,12 +188,7 @@ class ExactRestore:
         if not allowed[change.action]:
             yield f"action '{change.action}' does not fit the state of the entity at this point"
         if change.purged is not None:
-            if change.project is None and change.kind != "task":
-                yield "project is required for a purged change, except of a task"
-            if not 0 < (1 if change.project is None else change.project) < NUMBER_LIMIT:
-                yield "project is out of range"
-            if not isinstance(after, Purged | None) and change.project != project_of(after):
-                yield "project must be that of the entity in after"
+            yield from _purged_project_problems(change)
         number = change.seq if known is None else known
         if after is not None and change.kind in NUMBERED_KINDS and getattr(after, "number", 0) != number:
             yield f"number must be {number}"
@@ -329,6 +324,16 @@ def _with_project(change: Change) -> Change:
         return change
     entity: Any = change.after if change.after is not None else change.before
     return replace(change, project=None if entity is None else project_of(entity))
+
+
+def _purged_project_problems(change: Change) -> Iterator[str]:
+    """Yield the problems with the project of a change with a purged state, which the record names."""
+    if change.project is None and change.kind != "task":
+        yield "project is required for a purged change, except of a task"
+    if change.project is not None and not 0 < change.project < NUMBER_LIMIT:
+        yield "project is out of range"
+    if not isinstance(change.after, Purged | None) and change.project != project_of(change.after):
+        yield "project must be that of the entity in after"
 
 
 def _purged_problems(change: Change, purged: Purged) -> Iterator[str]:
