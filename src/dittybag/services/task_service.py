@@ -48,7 +48,6 @@ from dittybag.services.task_access import (
     visible_view,
 )
 from dittybag.services.task_claims import require_fence, require_unclaimed
-from dittybag.services.task_edges import require_edges
 
 if TYPE_CHECKING:
     from dittybag.domain.task_graph import TaskGraph
@@ -182,6 +181,9 @@ async def _require_edges(
     transaction: Transaction, caller: Caller, task: Task, fields: Mapping[str, Any]
 ) -> None:
     if "blocked_by" in fields or fields.get("parent") is not None:
+        # Imported here because few tasks have edges.
+        from dittybag.services.task_edges import require_edges
+
         blocked_by = fields.get("blocked_by", task.blocked_by)
         parent = fields.get("parent", task.parent)
         await require_edges(transaction, caller, task, blocked_by=blocked_by, parent=parent)
