@@ -24,8 +24,8 @@ FEW: Final = 20
 
 _ROWS_PER_STATEMENT: Final = 500
 _COLUMNS: Final = (
-    'id, "user", title, priority, energy, time_estimate, created_at, updated_at, completed_at, version, status, '
-    "blocked_by, assignee, labels, project, project_id, parent"
+    'id, "user", title, priority, energy, time_estimate, created_at, updated_at, completed_at, version, '
+    "status, blocked_by, assignee, labels, project, project_id, parent"
 )
 WORKER: Final = Caller(1, "worker", interface="mcp")
 
@@ -99,10 +99,12 @@ async def fill(store: Store, case: Case) -> None:
 async def _insert(store: Store, tasks: list[SampleTask], first: int) -> None:
     async def work(transaction: Transaction) -> None:
         assert isinstance(transaction, SqlTransaction)
-        driver = transaction._tables.driver
+        driver = transaction._tables.driver  # noqa: SLF001  # much faster than single tasks
         for start in range(0, len(tasks), _ROWS_PER_STATEMENT):
             rows = enumerate(tasks[start : start + _ROWS_PER_STATEMENT], first + start)
-            values = ", ".join(_row(number, task, is_json=driver.list_value([]) == "[]") for number, task in rows)
+            values = ", ".join(
+                _row(number, task, is_json=driver.list_value([]) == "[]") for number, task in rows
+            )
             await driver.run(f"INSERT INTO tasks ({_COLUMNS}) VALUES {values}")
         claims = [
             f"({number}, 1, 'gone', '', 1, 1, {time.time_ns() // 1000 - number})"
