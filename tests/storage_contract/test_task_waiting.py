@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from dittybag.domain.tasks import Task
 from dittybag.services.task_queue import ClaimedTask, ClaimRequest
 from tests.repetitions import SEED, repetitions
+from tests.storage_contract.backends import Backend
 from tests.storage_contract.store_session import OpenStore, StoreSession, open_session
 
 REQUEST: Final = ClaimRequest(lease_seconds=600)
@@ -87,6 +88,27 @@ async def test_a_call_that_waits_is_woken_when_a_claim_lapses(session: StoreSess
     assert (found.task.id, found.claim.holder) == (task.id, "agent")
     assert found.claim.claimed_at >= claimed.claim.until
     assert time.monotonic() - start < 2
+
+
+@pytest.mark.parametrize("reads", range(1, 4))
+async def test_a_claim_that_lapses_between_two_looks_is_noticed(backend: Backend, reads: int) -> None:
+    location = await backend.borrow()
+    #: What the clock shows next, before it stands still at the end of the claim.
+    moments: list[int] = []
+    end = 2_000_000_000_000_000
+    store = await backend.open(location, lambda: moments.pop() if moments else end)
+    session = await open_session(store)
+    task = await add(session)
+    moments.append(end - REQUEST.lease_seconds * 1_000_000)
+    holder = agent(session, "holder")
+    claimed = await holder.workspace.task_queue.claim(holder.caller, task.id, REQUEST)
+    assert claimed.claim.until == end
+    moments += [end - 1] * reads
+    async with asyncio.timeout(2):
+        found = await waiting(agent(session))
+    assert found is not None
+    await store.close()
+    await backend.give_back(location)
 
 
 async def test_a_call_ends_without_a_task_when_its_time_is_over(session: StoreSession) -> None:
