@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import random
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchmarks.bench_databases import cluster
 from benchmarks.report_output import describe_machine, print_progress, table
@@ -20,6 +26,10 @@ from dittybag.assembly.store_factory import open_store
 from dittybag.services.workspace import Workspace
 
 CLAIMS: Final = 300
+WORKERS: Final = 20
+GRAPH_TASKS: Final = 2000
+#: In seconds: how long a task takes. The work must take much longer than the claim.
+DURATIONS: Final = (0.1, 0.3)
 
 
 def percentile(samples: Sequence[float], percent: int) -> float:
@@ -85,6 +95,88 @@ async def measure_case(location: str, case: Case, claims: int) -> list[float]:
         return await measure_claims(workspace, case, claims)
 
 
+class Run(Struct, frozen=True):
+    """What some workers did."""
+
+    workers: int
+    tasks: int
+    seconds: float
+    #: The sum of the times that the tasks themselves take.
+    work: float
+
+    @property
+    def rate(self) -> float:
+        return self.tasks / self.seconds
+
+
+def run_workers(location: str, workers: int, tasks: int) -> Run:
+    """Let workers do a graph of tasks. Checks that each is done once, after all that it waits for."""
+    graph, work = asyncio.run(build_graph(location, tasks))
+    command = [sys.executable, "-m", "benchmarks.task_worker", location]
+    started = [
+        subprocess.Popen([*command, f"w{number}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for number in range(workers)
+    ]
+    for worker in started:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+    start = time.time()
+    for worker in started:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    outputs = [worker.communicate()[0] for worker in started]
+    done: dict[int, tuple[float, float]] = {}
+    for line in "".join(outputs).splitlines():
+        task, begun, ended = line.split()
+        assert int(task) not in done, "a task was done twice"
+        done[int(task)] = float(begun), float(ended)
+    assert done.keys() == graph.keys(), "a task was not done"
+    for number, blockers in graph.items():
+        assert all(done[blocker][1] <= done[number][0] for blocker in blockers), "a task was done too early"
+    return Run(workers, tasks, max(end for _, end in done.values()) - start, work)
+
+
+async def build_graph(location: str, tasks: int) -> tuple[dict[int, tuple[int, ...]], float]:
+    """Create tasks of random duration that wait for up to three earlier ones. Returns what each waits for."""
+    rng = random.Random(tasks)
+    workspace = Workspace(await open_store(location))
+    graph: dict[int, tuple[int, ...]] = {}
+    work = 0.0
+    for _ in range(tasks):
+        blocked_by = tuple(sorted(rng.sample(list(graph), min(rng.randint(0, 3), len(graph)))))
+        seconds = rng.uniform(*DURATIONS)
+        work += seconds
+        task = await workspace.tasks.create(
+            replace(WORKER, interface=None), title="t", notes=f"{seconds:.3f}", blocked_by=blocked_by
+        )
+        graph[task.id] = blocked_by
+    await workspace.store.close()
+    return graph, work
+
+
+def workers_table(tasks: int) -> str:
+    rows = [["workers", "tasks", "seconds", "tasks per second", "ratio", "of the ideal"]]
+    with sqlite_locations() as locations:
+        one = None
+        for workers in (1, WORKERS):
+            print_progress(f"{workers} workers ...")
+            run = run_workers(next(locations), workers, tasks if workers > 1 else tasks // WORKERS)
+            one = one or run
+            ratio = run.rate / one.rate
+            rows.append(
+                [
+                    str(run.workers),
+                    str(run.tasks),
+                    f"{run.seconds:.1f}",
+                    f"{run.rate:.1f}",
+                    f"{ratio:.1f}",
+                    f"{ratio / run.workers:.0%}",
+                ]
+            )
+    return table(rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_tasks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
@@ -92,6 +184,7 @@ def main() -> None:
     options = parser.parse_args()
     databases = [options.database] if options.database else list(DATABASES)
     print(f"On {describe_machine()}.\n")
+    print(workers_table(GRAPH_TASKS // 5 if options.quick else GRAPH_TASKS), end="\n\n")
     print(claims_table(CLAIMS // 5 if options.quick else CLAIMS, databases))
 
 

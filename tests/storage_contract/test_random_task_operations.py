@@ -104,8 +104,11 @@ class TaskMachine(RuleBasedStateMachine):
         assert type(found if failed else None) is type(expected), (found, expected)
         return None if failed else found
 
-    def _pick(self, which: int) -> Task | None:
+    def _pick(self, which: int, fence: str = "none") -> Task | None:
+        """Return a task; one that is held, if there is one and a fence is to be named."""
         tasks = self.model.all("task")
+        if fence != "none":
+            tasks = [task for task in tasks if task.id in self.model.claims] or tasks
         return tasks[which % len(tasks)] if tasks else None
 
     def _project(self, which: int) -> Project | None:
@@ -221,7 +224,7 @@ class TaskMachine(RuleBasedStateMachine):
         self._update(who, which, {"parent": self._edges(0, parent).get("parent")}, fence)
 
     def _update(self, who: Caller, which: int, fields: dict[str, Any], fence: str) -> None:
-        task = self._pick(which)
+        task = self._pick(which, fence)
         if task is None:
             return
         named = self._fence(fence, task)
@@ -315,7 +318,7 @@ class TaskMachine(RuleBasedStateMachine):
 
     @rule(who=CALLERS, which=WHICH, fence=FENCES, status=st.sampled_from(["done", "dropped", "review"]))
     def finish(self, who: Caller, which: int, fence: str, status: Any) -> None:
-        task = self._pick(which)
+        task = self._pick(which, fence)
         if task is None:
             return
         named = self._fence(fence, task)
@@ -333,7 +336,7 @@ class TaskMachine(RuleBasedStateMachine):
 
     @rule(who=CALLERS, which=WHICH, fence=FENCES)
     def release(self, who: Caller, which: int, fence: str) -> None:
-        task = self._pick(which)
+        task = self._pick(which, fence)
         if task is None:
             return
         named = self._fence(fence, task)
@@ -363,10 +366,15 @@ class TaskMachine(RuleBasedStateMachine):
         end = queue.release_connection if ends else queue.renew
         self._both(lambda: end(AGENTS[0], connection), modelled)
 
-    @rule(seconds=st.sampled_from([0, 1, LEASE - 1, LEASE]), less=st.booleans())
-    def pass_time(self, seconds: int, less: bool) -> None:
-        """Up to the very moment when a claim lapses, or one microsecond before it."""
-        self.model.now += max(seconds * MICROSECONDS - less, 0)
+    @rule(until=st.sampled_from(["next lapse", "before the next lapse", "later"]))
+    def pass_time(self, until: str) -> None:
+        ends = [claim.until for claim in self.model.claims.values() if claim.until > self.model.now]
+        lapse = min(ends, default=self.model.now + LEASE * MICROSECONDS)
+        self.model.now = {
+            "next lapse": lapse,
+            "before the next lapse": lapse - 1,
+            "later": self.model.now + MICROSECONDS,
+        }[until]
 
     # History
 

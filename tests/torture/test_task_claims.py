@@ -104,11 +104,14 @@ async def test_the_tasks_of_killed_holders_are_ready_again_and_nothing_acknowled
         assert sorted(claimed.task.id for claimed, _ in rescued) == tasks
         slowest = max(slowest, *(at for _, at in rescued), killed_at) - killed_at
         assert slowest < LEASE + 1
+        # Of those who held a task after each other, the last one.
+        last = {task: name for name, (task, _, _) in sorted(journal.items(), key=lambda item: item[1][1])}
         for name, (task, fence, number) in journal.items():
             acknowledged += number + 1
             late += await _write_late(workspace, name, task, fence)
             held += 1
-            await _check_kept(workspace, name, task, number)
+            if last[task] == name:
+                await _check_kept(workspace, name, task, number)
         for claimed, _ in rescued:
             await workspace.task_queue.finish(agent("rescuer"), claimed.task.id, fence=claimed.claim.fence)
     print(
