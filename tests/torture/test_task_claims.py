@@ -33,7 +33,7 @@ HOLDERS: Final = 20
 #: In seconds: a holder is killed within this time.
 LONGEST_LIFE: Final = 0.4
 #: Writes by every holder that lost its claim.
-LATE_WRITES: Final = 10
+LATE_WRITES: Final = 12
 
 WAKES: Final = repetitions(40, 1000)
 WAITERS: Final = {"sqlite": 20, "postgres": 9}
