@@ -30,6 +30,7 @@ DittybagError
 │   ├── ChangedMeanwhile     a change to undo was followed by another
 │   ├── TooManyChanges       count, maximum: more than can be undone together
 │   ├── AmbiguousReference   reference, candidates
+│   ├── TaskCycle            path: tasks would wait for each other
 │   ├── CurrentVersion       seq: only older versions can be purged
 │   ├── KeyReused            key: it was used for another request
 │   ├── AlreadyDone          at, first, last: executed before, and the result is no longer available
@@ -420,6 +421,22 @@ class AmbiguousReference(Conflict):
         self.reference = reference
         self.candidates = tuple(candidates)
         super().__init__(f"'{clip(reference)}' matches several items: {', '.join(self.candidates)}")
+
+
+class TaskCycle(Conflict):
+    """Tasks would wait for each other."""
+
+    code = "TASK_CYCLE"
+    #: At most this many tasks are named in the message.
+    MAX_NAMED: ClassVar[int] = 10
+
+    def __init__(self, path: Sequence[tuple[str, str]]) -> None:
+        """`path`: the title and the reference of each task; it begins and ends with the same task."""
+        self.path = tuple(path)
+        steps = [f"'{clip(title, 60)}' ({clip(reference, 60)})" for title, reference in self.path]
+        if (left_out := len(steps) - self.MAX_NAMED) > 1:
+            steps[self.MAX_NAMED - 1 : -1] = [f"{left_out} more"]
+        super().__init__(f"These tasks would wait for each other: {' waits for '.join(steps)}")
 
 
 class CurrentVersion(Conflict):

@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged, require_content
 from dittybag.domain.entities import ENTITY_TYPES, Entity
-from dittybag.domain.errors import ChangedMeanwhile, TaskNotFound, require
+from dittybag.domain.errors import ChangedMeanwhile, ProjectNotFound, TaskNotFound, require
 from dittybag.domain.ports import Store, Transaction, Write
+from dittybag.domain.projects import Project
 from dittybag.domain.queries import TaskQuery
+from dittybag.domain.task_drafts import TaskDraft, TaskImport
 from dittybag.domain.tasks import (
     ENERGIES,
     PRIORITIES,
@@ -67,6 +69,16 @@ async def create_task(transaction: Transaction, caller: Caller, /, **fields: Any
     now = transaction.now
     task = Task(id=0, user=caller.user, created_at=now, updated_at=now, **_validate(fields))
     return await create(transaction, task)
+
+
+async def task_project(transaction: Transaction, caller: Caller, name: str | None) -> Project | None:
+    """Return the project of a new task. Raises `ProjectNotFound`."""
+    if name is None:
+        return None
+    project = await transaction.projects.by_name(name)
+    if project is None:
+        raise ProjectNotFound(name)
+    return project
 
 
 async def create_tasks(
@@ -322,3 +334,24 @@ class TaskService:
     count_all = owner_reading(count_all_tasks, slow=True)
     groups = reading(task_groups, slow=True)
     stats = reading(task_stats, slow=True)
+
+    async def plan(
+        self, caller: Caller, drafts: Sequence[TaskDraft], project: str | None = None
+    ) -> list[Task]:
+        """Create tasks with edges between them, all of them or none. See `plan_tasks`."""
+        from dittybag.services.task_plan import plan_tasks
+
+        return await writing(plan_tasks)(self, caller, drafts, project)
+
+    async def import_drafts(
+        self,
+        caller: Caller,
+        drafts: Sequence[TaskDraft],
+        project: str | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> TaskImport:
+        """Create the tasks that were not imported before. See `import_tasks`."""
+        from dittybag.services.task_plan import import_tasks
+
+        return await writing(import_tasks)(self, caller, drafts, project, dry_run=dry_run)

@@ -1,0 +1,258 @@
+"""Plans: tasks that are created together, with edges between them, all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from dittybag.domain.entities import ENTITY_TYPES
+from dittybag.domain.errors import Invalid, Problem, TaskCycle, TaskNotFound, clip, require
+from dittybag.domain.ports import Transaction, Write
+from dittybag.domain.projects import Project
+from dittybag.domain.queries import TaskQuery
+from dittybag.domain.task_cycles import find_cycle
+from dittybag.domain.task_drafts import MAX_DRAFTS, TaskDraft, TaskImport
+from dittybag.domain.tasks import NO_PROJECT, Task, problems
+from dittybag.services.caller import Caller, require_write_scope
+from dittybag.services.entity_writes import create, next_version
+from dittybag.services.task_service import find_task, page_tasks, task_project
+
+#: Fields of a draft that are not stored as they are.
+_RESOLVED: Final = frozenset(("key", "parent", "blocked_by", "source", "links", "completed_at", "created_at"))
+_STORED: Final = tuple(name for name in TaskDraft.__struct_fields__ if name not in _RESOLVED)
+#: The number of tasks to read at a time.
+_PAGE: Final = 1_000
+
+
+async def plan_tasks(
+    transaction: Transaction, caller: Caller, drafts: Sequence[TaskDraft], project: str | None = None
+) -> list[Task]:
+    """Create tasks in one batch: all of them or, if one is invalid, none. Returns them in the given order.
+
+    Raises `Invalid`, `TaskNotFound` for an edge to a task that the caller cannot see, and `TaskCycle`.
+    """
+    if not 1 <= len(drafts) <= MAX_DRAFTS:
+        problem = f"between 1 and {MAX_DRAFTS} tasks can be added together, not {len(drafts)}"
+        raise Invalid([Problem("tasks", problem, is_shape=True)])
+    require_write_scope(caller)
+    target = await task_project(transaction, caller, project)
+    tasks = await _resolve(transaction, caller, drafts, target, known={})
+    return await _create_all(transaction, tasks)
+
+
+async def import_tasks(
+    transaction: Transaction,
+    caller: Caller,
+    drafts: Sequence[TaskDraft],
+    project: str | None = None,
+    *,
+    dry_run: bool = False,
+) -> TaskImport:
+    """Create the tasks that the project does not have yet; those that were imported before stay as they are.
+
+    Like `plan_tasks`, but without a maximum. The tasks of a dry run have the number 0 and no edges.
+    """
+    require_write_scope(caller)
+    target = await task_project(transaction, caller, project)
+    imported = await _imported_before(transaction, caller, target, drafts)
+    new = [draft for draft in drafts if draft.source not in imported]
+    known = {draft.key: imported[draft.source] for draft in drafts if draft.source in imported}
+    tasks = await _resolve(transaction, caller, new, target, known)
+    if dry_run:
+        created = [replace(task, parent=None, blocked_by=()) for task in tasks]
+    else:
+        created = await _create_all(transaction, tasks)
+    return TaskImport(created, len(drafts) - len(new))
+
+
+async def _imported_before(
+    transaction: Transaction, caller: Caller, project: Project | None, drafts: Sequence[TaskDraft]
+) -> dict[str, int]:
+    """Return the numbers of the tasks of a project that drafts were imported as, by their source."""
+    wanted = {draft.source for draft in drafts if draft.source}
+    name = NO_PROJECT if project is None else project.name
+    project_id = None if project is None else project.id
+    found: dict[str, int] = {}
+    query = TaskQuery(user=caller.user, project=name, limit=_PAGE)
+    while wanted and (tasks := await page_tasks(transaction, caller, query)):
+        for task in tasks:
+            if task.project_id == project_id:
+                found.update((link, task.id) for link in task.links if link in wanted)
+        query = replace(query, offset=query.offset + _PAGE)
+    return found
+
+
+# Drafts become tasks whose edges are numbers: of an existing task or, negative, of a draft.
+
+
+def _number(index: int) -> int:
+    return -index - 1
+
+
+async def _resolve(
+    transaction: Transaction,
+    caller: Caller,
+    drafts: Sequence[TaskDraft],
+    project: Project | None,
+    known: Mapping[str, int],
+) -> list[Task]:
+    """Return the tasks of valid drafts. `known`: the numbers of existing tasks by keys that drafts use."""
+    _require_valid(drafts, known)
+    # Only drafts have negative numbers.
+    for reference in (reference for draft in drafts for reference in (draft.parent, *draft.blocked_by)):
+        if isinstance(reference, int) and reference < 1:
+            raise TaskNotFound(reference)
+    numbers = {draft.key: _number(index) for index, draft in enumerate(drafts) if draft.key}
+    numbers.update(known)
+    fields = {} if project is None else {"project": project.name, "project_id": project.id}
+    tasks = [_to_task(draft, numbers, caller.user, transaction.now, fields) for draft in drafts]
+    named = {number for task in tasks for number in _references(task) if number > 0} - set(known.values())
+    for number in sorted(named):
+        await find_task(transaction, caller, number)
+    await _require_no_cycle(transaction, caller, drafts, tasks)
+    return tasks
+
+
+def _require_valid(drafts: Sequence[TaskDraft], known: Mapping[str, int]) -> None:
+    """Raise `Invalid` with all problems of drafts."""
+    keys, sources = set(known), set[str]()
+    found: list[Problem] = []
+    for index, draft in enumerate(drafts):
+        found += _located(index, draft, problems(**_stored_fields(draft), blocked_by=draft.blocked_by))
+        for name, value, taken in (("key", draft.key, keys), ("source", draft.source, sources)):
+            if value in taken:
+                found += _located(index, draft, [Problem(name, f"{name} '{clip(value, 60)}' is not unique")])
+            if value:
+                taken.add(value)
+    for index, draft in enumerate(drafts):
+        unknown = [
+            key for key in (draft.parent, *draft.blocked_by) if isinstance(key, str) and key not in keys
+        ]
+        message = "no task has the key '{}'"
+        found += _located(index, draft, [Problem("", message.format(clip(key, 60))) for key in unknown])
+    require(found)
+
+
+def _located(index: int, draft: TaskDraft, found: Iterable[Problem]) -> Iterator[Problem]:
+    where = f"task {index + 1} '{clip(draft.title, 60)}'"
+    for problem in found:
+        yield Problem(f"tasks.{index}.{problem.field}".rstrip("."), f"{where}: {problem.message}")
+
+
+def _stored_fields(draft: TaskDraft) -> dict[str, Any]:
+    fields = {name: getattr(draft, name) for name in _STORED}
+    return fields | {"links": (*draft.links, *([draft.source] if draft.source else ()))}
+
+
+def _to_task(
+    draft: TaskDraft, numbers: Mapping[str, int], user: str, now: int, fields: Mapping[str, Any]
+) -> Task:
+    def number(reference: str | int) -> int:
+        return numbers[reference] if isinstance(reference, str) else reference
+
+    is_done = draft.status == "done"
+    return Task(
+        id=0,
+        user=user,
+        **fields,
+        **ENTITY_TYPES["task"].normalise(_stored_fields(draft)),
+        parent=None if draft.parent is None else number(draft.parent),
+        blocked_by=tuple(dict.fromkeys(map(number, draft.blocked_by))),
+        completed_at=(now if draft.completed_at is None else draft.completed_at) if is_done else None,
+        created_at=now if draft.created_at is None else min(draft.created_at, now),
+        updated_at=now,
+    )
+
+
+def _references(task: Task) -> tuple[int, ...]:
+    return task.blocked_by if task.parent is None else (task.parent, *task.blocked_by)
+
+
+async def _require_no_cycle(
+    transaction: Transaction, caller: Caller, drafts: Sequence[TaskDraft], tasks: Sequence[Task]
+) -> None:
+    """Raise `TaskCycle` if tasks would wait for each other. A task also waits for its parts."""
+    edges: dict[int, list[int]] = {}
+    for index, task in enumerate(tasks):
+        edges.setdefault(_number(index), []).extend(task.blocked_by)
+        if task.parent is not None:
+            edges.setdefault(task.parent, []).append(_number(index))
+    existing: dict[int, Task] = {}
+    if any(number > 0 for number in edges):
+        # An existing task gets a part, so that a path can lead through existing tasks back to a new one.
+        existing = await _add_existing(transaction, caller, edges)
+    if cycle := find_cycle(edges):
+        raise TaskCycle([_name(number, drafts, existing) for number in cycle])
+
+
+async def _add_existing(
+    transaction: Transaction, caller: Caller, edges: dict[int, list[int]]
+) -> dict[int, Task]:
+    """Add what existing tasks of a graph wait for, and return these tasks."""
+    found: dict[int, Task] = {}
+    pending = [number for number in {*edges, *chain.from_iterable(edges.values())} if number > 0]
+    while pending:
+        number = pending.pop()
+        if number not in found:
+            found[number] = await find_task(transaction, caller, number)
+            edges.setdefault(number, []).extend(found[number].blocked_by)
+            pending += found[number].blocked_by
+    return found
+
+
+def _name(number: int, drafts: Sequence[TaskDraft], existing: Mapping[int, Task]) -> tuple[str, str]:
+    """Return the title and the reference of a task."""
+    if number < 0:
+        draft = drafts[-number - 1]
+        return draft.title, draft.key or f"task {-number}"
+    return existing[number].title, f"task:{number}"
+
+
+# Writing
+
+
+async def _create_all(transaction: Transaction, tasks: Sequence[Task]) -> list[Task]:
+    """Store tasks, each after those that it refers to. An edge for which that is impossible is added last."""
+    ids: dict[int, int] = {}
+    stored: dict[int, Task] = {}
+    for index in _creation_order(tasks):
+        stored[index] = await create(transaction, replace(tasks[index], **_edges(tasks[index], ids)))
+        ids[_number(index)] = stored[index].id
+    writes: list[Write] = []
+    for index, task in stored.items():
+        complete = _edges(tasks[index], ids)
+        if complete != _edges(task, ids):
+            stored[index] = next_version(task, transaction.now, **complete)
+            writes.append(Write("update", task, stored[index]))
+    await transaction.write_all(writes)
+    return [stored[index] for index in range(len(tasks))]
+
+
+def _edges(task: Task, ids: Mapping[int, int]) -> dict[str, Any]:
+    """Return the edges of a task to those that exist. `ids`: of drafts that were stored."""
+    parent = None if task.parent is None else ids.get(task.parent, task.parent)
+    blockers = (ids.get(number, number) for number in task.blocked_by)
+    return {
+        "parent": parent if parent is not None and parent > 0 else None,
+        "blocked_by": tuple(number for number in blockers if number > 0),
+    }
+
+
+def _creation_order(tasks: Sequence[Task]) -> list[int]:
+    """Return the indexes of tasks, those that a task refers to before it, otherwise in the given order."""
+    order: dict[int, None] = {}
+    visited: set[int] = set()
+    for start in range(len(tasks)):
+        stack = [start]
+        while stack:
+            index = stack[-1]
+            if index in visited:
+                order[stack.pop()] = None
+                continue
+            visited.add(index)
+            before = (-number - 1 for number in reversed(_references(tasks[index])) if number < 0)
+            stack.extend(other for other in before if other not in visited)
+    return list(order)
