@@ -48,7 +48,6 @@ SAMPLES: list[tuple[DittybagError, str, ExitStatus]] = [
     (errors.LibraryExists("x"), "CONFLICT", ExitStatus.CONFLICT),
     (errors.LibraryEdited("x", ["a", "b", "c", "d"]), "CONFLICT", ExitStatus.CONFLICT),
     (errors.LibrariesBusy(), "CONFLICT", ExitStatus.CONFLICT),
-    (errors.TaskCycle([("A", "a"), ("B", "b"), ("A", "a")]), "CONFLICT", ExitStatus.CONFLICT),
     (errors.LibraryRefused("x.zip", "is damaged"), "ERROR", ExitStatus.REFUSED),
     (errors.LibraryTooLarge("x.zip", "it has too many files"), "ERROR", ExitStatus.REFUSED),
     (errors.SourceFailed("x.zip", "is damaged"), "ERROR", ExitStatus.REFUSED),

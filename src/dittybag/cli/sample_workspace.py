@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from dittybag.domain.prompts import Argument
 from dittybag.services.caller import Caller
@@ -77,7 +77,7 @@ _RESOURCES: Final = (
         "A9sAAAAASUVORK5CYII=",
     },
 )
-_TASKS: Final = (
+_TASKS: Final[tuple[dict[str, Any], ...]] = (
     {"title": "Hash passwords with argon2", "project": PROJECT, "priority": 5, "energy": "deep"},
     {"title": "Document the login endpoint", "project": PROJECT, "priority": 3, "time_estimate": "30min"},
     {"title": "Ask about password rules", "priority": 2, "energy": "light", "notes": "Who decides?"},

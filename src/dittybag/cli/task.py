@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from dittybag.cli import task_import
 from dittybag.cli.error_output import wants_json
 from dittybag.cli.output import (
     clip_line,
@@ -33,6 +34,9 @@ from dittybag.services.task_service import TaskMark
 @click.group("task", StrictGroup)
 def command() -> None:
     """Manage tasks."""
+
+
+command.add_command(task_import.command)
 
 
 def _now() -> datetime:

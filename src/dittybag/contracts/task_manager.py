@@ -27,6 +27,7 @@ from dittybag.domain.tasks import ENERGIES, NO_PROJECT, Task
 from dittybag.domain.times import iso
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.types import JsonObject, Text, ToolResult
+from dittybag.services.caller import Caller
 from dittybag.services.entity_writes import given_fields
 from dittybag.services.workspace import WorkspaceSession
 
@@ -205,6 +206,11 @@ def _list_problems(priority: int | None = None, **others: Any) -> Iterable[Probl
     return tasks.problems(priority=priority)
 
 
+def _owner(session: WorkspaceSession) -> Caller:
+    """Return the caller, who sees only their own tasks in this contract."""
+    return replace(session.caller, own_tasks_only=True)
+
+
 _tool: Final = partial(tool, toolset="tasks", error_format=plain_text_error)
 
 
@@ -217,7 +223,7 @@ _tool: Final = partial(tool, toolset="tasks", error_format=plain_text_error)
     effect=ADDS,
 )
 async def task_create(session: WorkspaceSession, arguments: TaskCreate) -> ToolResult:
-    task = await session.workspace.tasks.create(session.caller, **given_fields(arguments))
+    task = await session.workspace.tasks.create(_owner(session), **given_fields(arguments))
     return _json_result(_task(task))
 
 
@@ -238,7 +244,7 @@ async def task_list(session: WorkspaceSession, arguments: TaskList) -> ToolResul
         limit=arguments.limit,
         offset=min(arguments.offset, _MAX_OFFSET),
     )
-    found = await session.workspace.tasks.page(session.caller, query)
+    found = await session.workspace.tasks.page(_owner(session), query)
     return _list_result(
         found,
         lambda shown: (
@@ -255,7 +261,7 @@ async def task_list(session: WorkspaceSession, arguments: TaskList) -> ToolResul
     output=_TASK,
 )
 async def task_get(session: WorkspaceSession, arguments: TaskGet) -> ToolResult:
-    return _json_result(_task(await session.workspace.tasks.get(session.caller, arguments.task_id)))
+    return _json_result(_task(await session.workspace.tasks.get(_owner(session), arguments.task_id)))
 
 
 @_tool(
@@ -270,7 +276,7 @@ async def task_update(session: WorkspaceSession, arguments: TaskUpdate) -> ToolR
     fields = given_fields(arguments, "task_id")
     if not fields:
         raise Invalid([Problem("", "Nothing to update: give at least one field")])
-    task = await session.workspace.tasks.update(session.caller, arguments.task_id, **fields)
+    task = await session.workspace.tasks.update(_owner(session), arguments.task_id, **fields)
     return _json_result(_task(task))
 
 
@@ -282,7 +288,7 @@ async def task_update(session: WorkspaceSession, arguments: TaskUpdate) -> ToolR
     effect=SETS_STATE,
 )
 async def task_complete(session: WorkspaceSession, arguments: TaskComplete) -> ToolResult:
-    return _json_result(_task(await session.workspace.tasks.complete(session.caller, arguments.task_id)))
+    return _json_result(_task(await session.workspace.tasks.complete(_owner(session), arguments.task_id)))
 
 
 @_tool(
@@ -293,7 +299,7 @@ async def task_complete(session: WorkspaceSession, arguments: TaskComplete) -> T
     effect=REPLACES,
 )
 async def task_delete(session: WorkspaceSession, arguments: TaskDelete) -> ToolResult:
-    task = await session.workspace.tasks.delete(session.caller, arguments.task_id)
+    task = await session.workspace.tasks.delete(_owner(session), arguments.task_id)
     return _json_result({"success": True, "task_id": task.id})
 
 
@@ -311,7 +317,7 @@ def _search_problems(query: str = "", fields: str = "both") -> list[Problem]:
 async def task_search(session: WorkspaceSession, arguments: TaskSearch) -> ToolResult:
     require(_search_problems(arguments.query, arguments.fields))
     total, found = await session.workspace.tasks.search(
-        session.caller,
+        _owner(session),
         arguments.query,
         title=arguments.fields != "notes",
         notes=arguments.fields != "title",
@@ -354,7 +360,7 @@ async def task_stats(session: WorkspaceSession, arguments: TaskStatsArguments) -
     group_by = _ALL_GROUPS if arguments.group_by is UNSET else arguments.group_by
     require(_stats_problems(group_by))
     selected = _GROUPS if group_by == _ALL_GROUPS else (group_by,)
-    stats = await session.workspace.tasks.stats(session.caller)
+    stats = await session.workspace.tasks.stats(_owner(session))
     projects: dict[str, int] = {}
     for name, count in stats.by_project.items():
         label = NO_PROJECT if name is None else name

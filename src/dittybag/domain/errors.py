@@ -29,8 +29,11 @@ DittybagError
 │   ├── Outdated             kind, name, version: someone else changed it first
 │   ├── ChangedMeanwhile     a change to undo was followed by another
 │   ├── TooManyChanges       count, maximum: more than can be undone together
+│   ├── TaskClaimed          id, holder, since, until: somebody else holds the task
+│   ├── ClaimLost            id, fence, holder, since: the caller no longer holds the task
+│   ├── TaskNotReady         id, problem: it cannot be claimed
+│   ├── TaskCycle            tasks: each would wait for the next, the last for the first
 │   ├── AmbiguousReference   reference, candidates
-│   ├── TaskCycle            path: tasks would wait for each other
 │   ├── CurrentVersion       seq: only older versions can be purged
 │   ├── KeyReused            key: it was used for another request
 │   ├── AlreadyDone          at, first, last: executed before, and the result is no longer available
@@ -412,6 +415,59 @@ class TooManyChanges(Conflict):
     maximum: int
 
 
+class TaskClaimed(Conflict):
+    """Somebody else holds the task."""
+
+    code = "TASK_CLAIMED"
+    message = (
+        "Task {id} is held by '{holder:clip}' since {since:iso}, until {until:iso} unless renewed;"
+        " take another one, or name the fence if it is yours"
+    )
+    id: int
+    holder: str
+    since: int
+    until: int
+
+
+class ClaimLost(Conflict):
+    """The caller named a fence that is no longer valid."""
+
+    code = "CLAIM_LOST"
+
+    def __init__(self, id: int, fence: int, *, holder: str | None = None, since: int | None = None) -> None:
+        self.id = id
+        self.fence = fence
+        #: Who holds the task now, and since when.
+        self.holder = holder
+        self.since = since
+        if holder is not None and since is not None:
+            now = f"'{clip(holder)}' holds it since {iso(since)}. Stop working on it"
+        else:
+            now = "nobody holds it: claim it again before you go on"
+        super().__init__(f"Fence {fence} of task {id} is no longer valid, {now}")
+
+
+class TaskNotReady(Conflict):
+    """The task cannot be claimed."""
+
+    code = "TASK_NOT_READY"
+    message = "Task {id} cannot be claimed: it {problem}"
+    id: int
+    problem: str
+
+
+class TaskCycle(Conflict):
+    """A task would wait for itself."""
+
+    code = "TASK_CYCLE"
+
+    def __init__(self, tasks: Sequence[str]) -> None:
+        #: Each would wait for the next, and the last for the first.
+        self.tasks = tuple(tasks)
+        path = " → ".join((*self.tasks, self.tasks[0]))
+        super().__init__(f"These tasks would wait for each other: {clip(path, 2000)}")
+
+
 class AmbiguousReference(Conflict):
     """A reference matches entities of several kinds or projects."""
 
@@ -421,22 +477,6 @@ class AmbiguousReference(Conflict):
         self.reference = reference
         self.candidates = tuple(candidates)
         super().__init__(f"'{clip(reference)}' matches several items: {', '.join(self.candidates)}")
-
-
-class TaskCycle(Conflict):
-    """Tasks would wait for each other."""
-
-    code = "TASK_CYCLE"
-    #: At most this many tasks are named in the message.
-    MAX_NAMED: ClassVar[int] = 10
-
-    def __init__(self, path: Sequence[tuple[str, str]]) -> None:
-        """`path`: the title and the reference of each task; it begins and ends with the same task."""
-        self.path = tuple(path)
-        steps = [f"'{clip(title, 60)}' ({clip(reference, 60)})" for title, reference in self.path]
-        if (left_out := len(steps) - self.MAX_NAMED) > 1:
-            steps[self.MAX_NAMED - 1 : -1] = [f"{left_out} more"]
-        super().__init__(f"These tasks would wait for each other: {' waits for '.join(steps)}")
 
 
 class CurrentVersion(Conflict):

@@ -21,14 +21,23 @@ from msgspec import Struct
 
 from dittybag.domain.accounts import AccountEvent, Member, Role, Token, User
 from dittybag.domain.changes import Action, Change, ChangeNotification, Interface, Purged
+from dittybag.domain.claims import Claim, ReadyQuery
 from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.idempotency import StoredResult
 from dittybag.domain.libraries import LibraryPrompt, LibraryReport
 from dittybag.domain.projects import Project, ProjectKey, ProjectSize
 from dittybag.domain.prompts import Prompt, PromptListing, PromptSummary, TagCount
-from dittybag.domain.queries import ChangeQuery, PromptQuery, ResourceQuery, TaskQuery
+from dittybag.domain.queries import (
+    OWN_TASKS,
+    ChangeQuery,
+    PromptQuery,
+    ResourceQuery,
+    TaskQuery,
+    TaskView,
+)
 from dittybag.domain.resources import Resource
 from dittybag.domain.role_marks import Message, RoleMark
+from dittybag.domain.task_graph import GraphQuery, GraphTask
 from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
 
 if TYPE_CHECKING:
@@ -50,7 +59,7 @@ class ProjectRepository(Protocol):
         """Return names that start with `prefix`, ignoring case."""
         ...
 
-    async def count_contents(self, id: int, user: str) -> tuple[int, int, int]:
+    async def count_contents(self, id: int, user: str, view: TaskView = OWN_TASKS) -> tuple[int, int, int]:
         """Count the prompts and resources of a project and the open tasks of a user."""
         ...
 
@@ -122,7 +131,11 @@ class ResourceRepository(Protocol):
 
 
 class TaskRepository(Protocol):
-    async def get(self, user: str, id: int) -> Task | None: ...
+    async def get(self, user: str, id: int, view: TaskView = OWN_TASKS) -> Task | None: ...
+
+    async def has_shared_by_others(self, user: str) -> bool:
+        """Whether projects have tasks of other users."""
+        ...
 
     async def page(self, query: TaskQuery) -> list[Task]: ...
 
@@ -130,7 +143,11 @@ class TaskRepository(Protocol):
         """Count the matching tasks; return a page of them."""
         ...
 
-    async def groups(self, user: str) -> list[TaskGroup]: ...
+    async def graph(self, query: GraphQuery) -> tuple[int, list[GraphTask]]:
+        """Count the matching tasks; return the first of them."""
+        ...
+
+    async def groups(self, user: str, view: TaskView = OWN_TASKS) -> list[TaskGroup]: ...
 
     async def count_all(self) -> int:
         """Count the tasks of all users."""
@@ -147,6 +164,7 @@ class TaskRepository(Protocol):
         order: TaskOrder,
         limit: int,
         offset: int = 0,
+        view: TaskView = OWN_TASKS,
     ) -> tuple[int, list[TaskColumn]]:
         """Count the columns of a board; return those in `span`, each with its total and some of its tasks.
 
@@ -156,8 +174,62 @@ class TaskRepository(Protocol):
         """
         ...
 
-    async def completion_counts(self, user: str, since: int) -> dict[int, int]:
+    async def completion_counts(self, user: str, since: int, view: TaskView = OWN_TASKS) -> dict[int, int]:
         """Count the tasks completed since a time, by quarter of an hour since 1970."""
+        ...
+
+
+class ClaimRepository(Protocol):
+    """Who works on which task, and what is ready to be worked on. Claims are not in the change log."""
+
+    async def get(self, task: int) -> Claim | None: ...
+
+    async def of_connection(self, connection: str) -> list[Claim]: ...
+
+    async def of_tasks(self, tasks: Sequence[int]) -> list[Claim]: ...
+
+    async def put(self, claim: Claim) -> None:
+        """Claim a task, or update its claim. The status of the task must be `doing`."""
+        ...
+
+    async def renew(self, connection: str, now: int) -> int:
+        """Renew the claims of a connection that have not lapsed. Returns their number."""
+        ...
+
+    async def ready(self, query: ReadyQuery) -> list[int]:
+        """Return the ids of ready tasks, best first: by priority, due date and age."""
+        ...
+
+    async def count_ready(self, query: ReadyQuery) -> int:
+        """Count the ready tasks, up to the limit of the query."""
+        ...
+
+    async def next_lapse(self, now: int) -> int | None:
+        """Return when the next claim lapses."""
+        ...
+
+
+class EdgeRepository(Protocol):
+    """Which task waits for which: those that block it, and its parts."""
+
+    async def blockers(self, tasks: Sequence[int]) -> list[tuple[int, int]]:
+        """Return a task and one that it waits for, ended or not, for each edge of these tasks."""
+        ...
+
+    async def open_blockers(self, task: int, limit: int) -> list[int]:
+        """Return tasks that a task waits for."""
+        ...
+
+    async def blocked(self, tasks: Sequence[int]) -> list[tuple[int, int]]:
+        """Return a task and one that waits for it, for each edge to one of these tasks."""
+        ...
+
+    async def parts(self, task: int) -> tuple[int, int]:
+        """Count the parts of a task, and how many of them are done or dropped."""
+        ...
+
+    async def waiting(self, tasks: Sequence[int]) -> dict[int, int]:
+        """Return how many tasks each of those that are open waits for."""
         ...
 
 
@@ -292,6 +364,10 @@ class AccountRepository(Protocol):
         """Return the projects, deleted ones included, that have members but not this user."""
         ...
 
+    async def projects_locked_for(self, user: str) -> set[int]:
+        """Return the projects that a user may not change, whether or not they are hidden."""
+        ...
+
     async def events(self, limit: int) -> list[AccountEvent]:
         """Return account events, newest first."""
         ...
@@ -387,7 +463,18 @@ class Transaction(Protocol):
     def tasks(self) -> TaskRepository: ...
 
     @property
+    def claims(self) -> ClaimRepository: ...
+
+    @property
+    def edges(self) -> EdgeRepository: ...
+
+    @property
     def changes(self) -> ChangeRepository: ...
+
+    @property
+    def last_seq(self) -> int:
+        """The `seq` of the last change of this use case; 0 if it has changed nothing."""
+        ...
 
     @property
     def ranked(self) -> RankedRepository: ...

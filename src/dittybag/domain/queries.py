@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -28,7 +28,7 @@ class ChangeQuery(Struct, frozen=True, kw_only=True):
     actor: str | None = None
     #: A time: this or later.
     since: int | None = None
-    #: Of the changes of tasks, only those of this user.
+    #: Of the changes of tasks without a project, only those of this user.
     user: str | None = None
     #: Only changes with a `seq` between these two, exclusive.
     after: int = 0
@@ -65,10 +65,24 @@ class ResourceQuery(Struct, frozen=True, kw_only=True):
     offset: int = 0
 
 
+class TaskView(Struct, frozen=True):
+    """Which tasks a user can see beside those that are the user's alone."""
+
+    #: Whether the tasks of projects are seen; otherwise only those of them that the user created.
+    shared: bool = False
+    #: Projects that are hidden from the user.
+    hidden: tuple[int, ...] = ()
+
+
+#: Only the tasks that the user created.
+OWN_TASKS: Final = TaskView()
+
+
 class TaskQuery(Struct, frozen=True, kw_only=True):
     """Selects tasks of a user, by descending priority, then in creation order. `None` is no condition."""
 
     user: str
+    view: TaskView = OWN_TASKS
     project: str | None = None
     priority: int | None = None
     #: Only completed or only open tasks.

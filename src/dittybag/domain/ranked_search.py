@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import OWN_TASKS, TaskView
 from dittybag.domain.resources import Resource
 from dittybag.domain.stemming import stem
 from dittybag.domain.words import is_unspaced, split_words, stems_of
@@ -79,6 +80,8 @@ class StoredSearch(Struct, frozen=True, kw_only=True):
 
     project: int
     user: str
+    #: The tasks that are searched.
+    view: TaskView = OWN_TASKS
     kinds: tuple[StoredKind, ...]
     #: Rarest first.
     terms: tuple[WeightedTerm, ...]

@@ -21,7 +21,7 @@ MAX_DRAFTS: Final = 200
 
 
 class TaskDraft(Struct, frozen=True, kw_only=True):
-    """A task to create. A text in `parent` or `blocked_by` is the key of another draft, a number is a task."""
+    """A task to create. In `parent` and `blocked_by`, a text is the key of another draft, a number a task."""
 
     #: The name of this draft in the others; empty if none refers to it.
     key: str = ""
@@ -42,8 +42,8 @@ class TaskDraft(Struct, frozen=True, kw_only=True):
     comments: tuple[Comment, ...] = ()
     parent: str | int | None = None
     blocked_by: tuple[str | int, ...] = ()
-    #: Where an import has it from, as in `beads:bd-12`; empty if it is not imported. It becomes the last link,
-    #: by which a second import knows the task.
+    #: Where an import has it from, as in `beads:bd-12`; empty if it is not imported. It becomes the last
+    #: link, by which a second import knows the task.
     source: str = ""
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 
+from dittybag.domain.queries import OWN_TASKS, TaskView
 from dittybag.domain.tasks import ENDED, TaskStatus
+
+#: A graph has at most this many tasks.
+MAX_GRAPH: Final = 10_000
 
 
 class GraphTask(Struct, frozen=True, kw_only=True):
@@ -37,3 +43,19 @@ class TaskGraph(Struct, frozen=True):
     tasks: dict[int, GraphTask]
     #: The number of tasks that were left out because there are too many.
     left_out: int = 0
+
+
+class GraphQuery(Struct, frozen=True, kw_only=True):
+    """Selects the tasks of a graph, those with the highest priority first."""
+
+    user: str
+    view: TaskView = OWN_TASKS
+    #: The name of a project; empty for tasks without one.
+    project: str | None = None
+    #: Whether done and dropped tasks are included.
+    ended: bool = False
+    #: Only these tasks.
+    ids: tuple[int, ...] | None = None
+    #: Claims that end later are live.
+    now: int
+    limit: int = MAX_GRAPH

@@ -172,6 +172,14 @@ def _sums(groups: Iterable[tuple[str | int | None, TaskGroup]]) -> list[TaskCoun
     return list(sums.values())
 
 
+#: The columns of the board by status: the statuses of their tasks, and whether they wait for others.
+BOARD_COLUMNS: Final[Mapping[str, tuple[tuple[TaskStatus, ...], bool | None]]] = {
+    "ready": (("todo",), False),
+    "doing": (("doing",), None),
+    "blocked": (("todo",), True),
+    "review": (("review",), None),
+    "done": (("done",), None),
+}
 #: The field that defines the columns of a board.
 TaskGrouping = Literal["priority", "project", "energy"]
 #: Highest priority first, earliest due date first, newest first, or most recently completed first.
@@ -182,6 +190,14 @@ class TaskFilter(Struct, frozen=True, kw_only=True):
     """A filter for tasks: all given conditions must match."""
 
     completed: bool = False
+    #: With one of these statuses, instead of `completed`.
+    statuses: tuple[TaskStatus, ...] = ()
+    #: Whether it waits for other tasks.
+    waiting: bool | None = None
+    assignee: str | None = None
+    label: str | None = None
+    #: Only parts of this task.
+    parent: int | None = None
     #: Empty for tasks without a project.
     project: str | None = None
     priority: int | None = None
@@ -209,6 +225,17 @@ class TaskListing(Struct, frozen=True):
     version: int
     #: The first characters of the notes.
     notes: str
+    status: TaskStatus = DEFAULT_STATUS
+    assignee: str | None = None
+    labels: tuple[str, ...] = ()
+    parent: int | None = None
+    #: Whether it belongs to a project, whose members share it.
+    shared: bool = False
+    #: The number of open tasks that it waits for.
+    waits_for: int = 0
+    #: Who holds it and until when, in microseconds since 1970. The claim may have lapsed.
+    holder: str | None = None
+    held_until: int | None = None
 
     @property
     def completed(self) -> bool:

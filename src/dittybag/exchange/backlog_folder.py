@@ -33,7 +33,7 @@ _RULE: Final = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _AT_NAME: Final = re.compile(r'^((?:assignee|reporter):[ \t]*|[ \t]*-[ \t]+)(@[^\n"\\]*)$', re.MULTILINE)
 _AT_NAMES: Final = re.compile(r"^(?:assignee|reporter):[ \t]*\[.*$", re.MULTILINE)
 _AT_LISTED: Final = re.compile(r"([\[,][ \t]*)(@[^,\]\"'\\]*)")
-_ID_NUMBERS: Final = re.compile(r"(?i)[a-z]+-(\d+(?:\.\d+)*)")
+_ID_NUMBERS: Final = re.compile(r"(?:\D*-)?(\d+(?:\.\d+)*)", re.ASCII)
 
 
 class _TaskFile(Struct, frozen=True):

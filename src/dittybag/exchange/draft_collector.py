@@ -164,13 +164,12 @@ class DraftCollector:
     # Values
 
     def _free_key(self, id: str) -> str:
-        key = id or "(no id)"
-        self._uses[key] = self._uses.get(key, 0) + 1
-        if key in self._drafts:
-            self.note("the id occurs more than once; edges lead to the first task with it", key)
+        key = first = id or "(no id)"
         while key in self._drafts:
-            self._uses[id] += 1
-            key = f"{id}#{self._uses[id]}"
+            if key == first:
+                self.note("the id occurs more than once; edges lead to the first task with it", first)
+            self._uses[first] = self._uses.get(first, 1) + 1
+            key = f"{first}#{self._uses[first]}"
         return key
 
     def _title_and_notes(self, key: str, task: ForeignTask) -> tuple[str, str]:
@@ -264,7 +263,7 @@ def _wholes(draft: TaskDraft, drafts: Mapping[str, TaskDraft]) -> set[str]:
 
 
 def _named(ids: Sequence[str]) -> str:
-    named = list(filter(None, ids))
+    named = list(dict.fromkeys(filter(None, ids)))
     if not named:
         return ""
     more = f" and {len(named) - _NAMED_IDS} more" if len(named) > _NAMED_IDS else ""

@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 
 from dittybag import files
 from dittybag.domain.errors import SourceFailed, SourceNotFound, UnknownFormat
+from dittybag.domain.imports import TASK_FORMATS
 from dittybag.domain.task_drafts import TaskDraft
 from dittybag.exchange.backlog_folder import read_backlog
 from dittybag.exchange.beads_file import read_beads
@@ -18,15 +19,6 @@ from dittybag.exchange.github_issues import read_github
 from dittybag.exchange.task_csv import is_task_table, read_csv
 from dittybag.exchange.task_input import TaskInput, read_input
 from dittybag.exchange.task_master_file import is_task_master, read_task_master
-
-#: The formats, with descriptions for people.
-TASK_FORMATS: Final[Mapping[str, str]] = {
-    "csv": "a CSV file whose header has the column title",
-    "task-master": "a tasks.json of task-master",
-    "beads": "a JSONL export of beads, or the output of bd list --json",
-    "backlog": "a folder of Backlog.md, or a project with one",
-    "github": "issues of GitHub: the output of gh issue list --json, or of the REST API",
-}
 
 _FILE_READERS: Final[Mapping[str, Callable[[TaskInput, DraftCollector], None]]] = {
     "csv": read_csv,

@@ -43,6 +43,8 @@ class Caller(Struct, frozen=True):
     interface: Interface | None = None
     #: The folder whose project it is, if it was selected by a folder.
     folder: ProjectFolder | None = None
+    #: Whether tasks of others are left out and a project is any text, as the task contract has it.
+    own_tasks_only: bool = False
     #: Called in the step that passes a write to the store, which keeps the order of writes.
     when_queued: Callable[[], None] | None = None
 

@@ -26,6 +26,7 @@ from dittybag.domain.tasks import Task
 from dittybag.services.caller import Caller, ScopedStore, readable_project, reading, writable_project, writing
 from dittybag.services.entity_writes import require_unique
 from dittybag.services.project_service import content_deletions
+from dittybag.services.task_claims import require_unclaimed
 
 #: Number of changes to look up at a time. Those that are read at once are limited in size, too.
 _SCANNED_AT_ONCE: Final = 500
@@ -164,7 +165,7 @@ def is_visible(caller: Caller, change: Change) -> bool:
     """Return whether a change belongs to the caller's project or tasks."""
     if caller.principal is None:
         return True
-    if change.kind != "task":
+    if change.kind != "task" or change.project is not None:
         return change.project == caller.project
     return isinstance(change.state, Task | Purged) and change.state.user == caller.user
 
@@ -279,6 +280,7 @@ async def undo_changes(
     changes, _ = await _select(transaction, caller, selection, before=before)
     for change in changes:
         _require_permission(caller, change)
+    await _require_unclaimed(transaction, caller, changes)
     if seen is not None and any(item.seq > seen for item in await _later_changes(transaction, changes)):
         raise ChangedMeanwhile
     newest = await transaction.changes.newest_seq()
@@ -306,6 +308,7 @@ async def restore_entity(
         await writable_project(transaction, caller)
     change = await _find_change(transaction, caller, seq, project)
     _require_permission(caller, change)
+    await _require_unclaimed(transaction, caller, [change])
     return await restore_state(transaction, change, change.after)
 
 
@@ -384,6 +387,12 @@ def _require_permission(caller: Caller, change: Change) -> None:
     """Raise `NotAllowed` for changes of projects: undoing a creation deletes everything in the project."""
     if change.kind == "project" and caller.principal is not None and not caller.principal.has("admin"):
         raise NotAllowed("Use a token with the admin scope to undo a change to a whole project")
+
+
+async def _require_unclaimed(transaction: Transaction, caller: Caller, changes: Iterable[Change]) -> None:
+    """Raise `TaskClaimed` if an agent would restore a task that somebody holds."""
+    tasks = dict.fromkeys(int(change.entity) for change in changes if change.kind == "task")
+    await require_unclaimed(transaction, caller, list(tasks))
 
 
 async def restore_state(

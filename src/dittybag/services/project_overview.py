@@ -11,6 +11,7 @@ from dittybag.domain.changes import Interface
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.queries import ChangeQuery
 from dittybag.services.caller import Caller, ScopedStore, readable_project, reading
+from dittybag.services.task_access import visible_view
 
 #: In microseconds.
 _DAY: Final = 86_400_000_000
@@ -66,7 +67,8 @@ class _CachedCount(Struct, frozen=True):
 async def count_contents(transaction: Transaction, caller: Caller) -> ProjectCounts:
     """Count the entities of the caller's project and the open tasks of the caller."""
     await readable_project(transaction, caller)
-    return ProjectCounts(*await transaction.projects.count_contents(caller.project, caller.user))
+    view = await visible_view(transaction, caller)
+    return ProjectCounts(*await transaction.projects.count_contents(caller.project, caller.user, view))
 
 
 class OverviewService:

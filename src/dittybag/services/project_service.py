@@ -8,6 +8,7 @@ from dittybag.domain.errors import NotAllowed, ProjectNotFound, ProjectProtected
 from dittybag.domain.ports import ProjectFolder, Store, Transaction, Write
 from dittybag.domain.projects import DEFAULT_PROJECT, Project, ProjectSize, checked_new_name
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import TaskView
 from dittybag.domain.resources import Resource
 from dittybag.services.caller import (
     Caller,
@@ -49,7 +50,7 @@ async def list_projects(transaction: Transaction, caller: Caller | None = None) 
         return sizes
     hidden = await transaction.accounts.projects_hidden_from(caller.user)
     tasks: dict[str | None, int] = {}
-    for group in await transaction.tasks.groups(caller.user):
+    for group in await transaction.tasks.groups(caller.user, TaskView(shared=True, hidden=tuple(hidden))):
         tasks[group.project] = tasks.get(group.project, 0) + group.total
     return [
         replace(size, tasks=tasks.get(size.project.name, 0))

@@ -29,6 +29,7 @@ from dittybag.domain.words import WORD, is_unspaced, split_words
 from dittybag.services.caller import Caller, readable_project
 from dittybag.services.library_search import LibraryDocument, LibraryIndex
 from dittybag.services.search_service import RankedHit, RankedPage, RankedQuery
+from dittybag.services.task_access import visible_view
 
 #: At most this many results are ranked; a query with more must be narrowed.
 MAX_RANKED: Final = 1000
@@ -120,6 +121,7 @@ class _Search:
         search = StoredSearch(
             project=self._caller.project,
             user=self._caller.user,
+            view=await visible_view(self._transaction, self._caller),
             kinds=self._kinds,
             terms=terms,
             phrases=phrases,

@@ -6,19 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import Invalid, Problem, TaskCycle, TaskNotFound, clip, require
 from dittybag.domain.ports import Transaction, Write
-from dittybag.domain.projects import Project
+from dittybag.domain.projects import NEW_PROJECT
 from dittybag.domain.queries import TaskQuery
 from dittybag.domain.task_cycles import find_cycle
 from dittybag.domain.task_drafts import MAX_DRAFTS, TaskDraft, TaskImport
 from dittybag.domain.tasks import NO_PROJECT, Task, problems
 from dittybag.services.caller import Caller, require_write_scope
 from dittybag.services.entity_writes import create, next_version
-from dittybag.services.task_service import find_task, page_tasks, task_project
+from dittybag.services.task_access import find_task, task_project
+from dittybag.services.task_edges import task_titles
+from dittybag.services.task_service import page_tasks
 
 #: Fields of a draft that are not stored as they are.
 _RESOLVED: Final = frozenset(("key", "parent", "blocked_by", "source", "links", "completed_at", "created_at"))
@@ -27,18 +30,29 @@ _STORED: Final = tuple(name for name in TaskDraft.__struct_fields__ if name not 
 _PAGE: Final = 1_000
 
 
+class _Target(Struct, frozen=True):
+    """The project of new tasks; `None` if they are the caller's alone."""
+
+    project: str | None = None
+    project_id: int | None = None
+
+
 async def plan_tasks(
-    transaction: Transaction, caller: Caller, drafts: Sequence[TaskDraft], project: str | None = None
+    transaction: Transaction,
+    caller: Caller,
+    drafts: Sequence[TaskDraft],
+    project: str | UnsetType | None = UNSET,
 ) -> list[Task]:
     """Create tasks in one batch: all of them or, if one is invalid, none. Returns them in the given order.
 
-    Raises `Invalid`, `TaskNotFound` for an edge to a task that the caller cannot see, and `TaskCycle`.
+    `project`: as for `task_project`. Raises `Invalid`, also for an edge to a task that the caller cannot see,
+    and `TaskCycle`.
     """
     if not 1 <= len(drafts) <= MAX_DRAFTS:
         problem = f"between 1 and {MAX_DRAFTS} tasks can be added together, not {len(drafts)}"
         raise Invalid([Problem("tasks", problem, is_shape=True)])
     require_write_scope(caller)
-    target = await task_project(transaction, caller, project)
+    target = _Target(*await task_project(transaction, caller, project))
     tasks = await _resolve(transaction, caller, drafts, target, known={})
     return await _create_all(transaction, tasks)
 
@@ -47,7 +61,7 @@ async def import_tasks(
     transaction: Transaction,
     caller: Caller,
     drafts: Sequence[TaskDraft],
-    project: str | None = None,
+    project: str | UnsetType | None = UNSET,
     *,
     dry_run: bool = False,
 ) -> TaskImport:
@@ -56,7 +70,11 @@ async def import_tasks(
     Like `plan_tasks`, but without a maximum. The tasks of a dry run have the number 0 and no edges.
     """
     require_write_scope(caller)
-    target = await task_project(transaction, caller, project)
+    if dry_run and project is UNSET and caller.project == NEW_PROJECT:
+        # The project of a folder is created by the first write.
+        target = _Target()
+    else:
+        target = _Target(*await task_project(transaction, caller, project))
     imported = await _imported_before(transaction, caller, target, drafts)
     new = [draft for draft in drafts if draft.source not in imported]
     known = {draft.key: imported[draft.source] for draft in drafts if draft.source in imported}
@@ -69,17 +87,15 @@ async def import_tasks(
 
 
 async def _imported_before(
-    transaction: Transaction, caller: Caller, project: Project | None, drafts: Sequence[TaskDraft]
+    transaction: Transaction, caller: Caller, target: _Target, drafts: Sequence[TaskDraft]
 ) -> dict[str, int]:
     """Return the numbers of the tasks of a project that drafts were imported as, by their source."""
     wanted = {draft.source for draft in drafts if draft.source}
-    name = NO_PROJECT if project is None else project.name
-    project_id = None if project is None else project.id
     found: dict[str, int] = {}
-    query = TaskQuery(user=caller.user, project=name, limit=_PAGE)
+    query = TaskQuery(user=caller.user, project=target.project or NO_PROJECT, limit=_PAGE)
     while wanted and (tasks := await page_tasks(transaction, caller, query)):
         for task in tasks:
-            if task.project_id == project_id:
+            if task.project_id == target.project_id:
                 found.update((link, task.id) for link in task.links if link in wanted)
         query = replace(query, offset=query.offset + _PAGE)
     return found
@@ -96,29 +112,39 @@ async def _resolve(
     transaction: Transaction,
     caller: Caller,
     drafts: Sequence[TaskDraft],
-    project: Project | None,
+    target: _Target,
     known: Mapping[str, int],
 ) -> list[Task]:
     """Return the tasks of valid drafts. `known`: the numbers of existing tasks by keys that drafts use."""
-    _require_valid(drafts, known)
-    # Only drafts have negative numbers.
-    for reference in (reference for draft in drafts for reference in (draft.parent, *draft.blocked_by)):
-        if isinstance(reference, int) and reference < 1:
-            raise TaskNotFound(reference)
-    numbers = {draft.key: _number(index) for index, draft in enumerate(drafts) if draft.key}
-    numbers.update(known)
-    fields = {} if project is None else {"project": project.name, "project_id": project.id}
-    tasks = [_to_task(draft, numbers, caller.user, transaction.now, fields) for draft in drafts]
-    named = {number for task in tasks for number in _references(task) if number > 0} - set(known.values())
-    for number in sorted(named):
-        await find_task(transaction, caller, number)
+    named = {
+        reference
+        for draft in drafts
+        for reference in (draft.parent, *draft.blocked_by)
+        if isinstance(reference, int)
+    }
+    missing = {number for number in named if not await _exists(transaction, caller, number)}
+    _require_valid(drafts, set(known), missing)
+    numbers = {draft.key: _number(index) for index, draft in enumerate(drafts) if draft.key} | dict(known)
+    tasks = [_to_task(draft, numbers, caller.user, transaction.now, target) for draft in drafts]
     await _require_no_cycle(transaction, caller, drafts, tasks)
     return tasks
 
 
-def _require_valid(drafts: Sequence[TaskDraft], known: Mapping[str, int]) -> None:
-    """Raise `Invalid` with all problems of drafts."""
-    keys, sources = set(known), set[str]()
+async def _exists(transaction: Transaction, caller: Caller, number: int) -> bool:
+    """Return whether the caller can see a task."""
+    try:
+        await find_task(transaction, caller, number)
+    except TaskNotFound:
+        return False
+    return True
+
+
+def _require_valid(drafts: Sequence[TaskDraft], keys: set[str], missing: set[int]) -> None:
+    """Raise `Invalid` with all problems of drafts.
+
+    `keys`: of existing tasks; those of the drafts are added. `missing`: numbers that no task has.
+    """
+    sources: set[str] = set()
     found: list[Problem] = []
     for index, draft in enumerate(drafts):
         found += _located(index, draft, problems(**_stored_fields(draft), blocked_by=draft.blocked_by))
@@ -128,12 +154,18 @@ def _require_valid(drafts: Sequence[TaskDraft], known: Mapping[str, int]) -> Non
             if value:
                 taken.add(value)
     for index, draft in enumerate(drafts):
-        unknown = [
-            key for key in (draft.parent, *draft.blocked_by) if isinstance(key, str) and key not in keys
-        ]
-        message = "no task has the key '{}'"
-        found += _located(index, draft, [Problem("", message.format(clip(key, 60))) for key in unknown])
+        found += _located(index, draft, _edge_problems(draft, keys, missing))
     require(found)
+
+
+def _edge_problems(draft: TaskDraft, keys: set[str], missing: set[int]) -> Iterator[Problem]:
+    parents = () if draft.parent is None else (draft.parent,)
+    for field, references in (("parent", parents), ("blocked_by", draft.blocked_by)):
+        for reference in references:
+            if isinstance(reference, str) and reference not in keys:
+                yield Problem(field, f"{field}: no task has the key '{clip(reference, 60)}'")
+            elif reference in missing:
+                yield Problem(field, f"{field}: task {reference} does not exist")
 
 
 def _located(index: int, draft: TaskDraft, found: Iterable[Problem]) -> Iterator[Problem]:
@@ -144,12 +176,11 @@ def _located(index: int, draft: TaskDraft, found: Iterable[Problem]) -> Iterator
 
 def _stored_fields(draft: TaskDraft) -> dict[str, Any]:
     fields = {name: getattr(draft, name) for name in _STORED}
-    return fields | {"links": (*draft.links, *([draft.source] if draft.source else ()))}
+    links = dict.fromkeys((*draft.links, *([draft.source] if draft.source else ())))
+    return fields | {"labels": tuple(dict.fromkeys(draft.labels)), "links": tuple(links)}
 
 
-def _to_task(
-    draft: TaskDraft, numbers: Mapping[str, int], user: str, now: int, fields: Mapping[str, Any]
-) -> Task:
+def _to_task(draft: TaskDraft, numbers: Mapping[str, int], user: str, now: int, target: _Target) -> Task:
     def number(reference: str | int) -> int:
         return numbers[reference] if isinstance(reference, str) else reference
 
@@ -157,7 +188,8 @@ def _to_task(
     return Task(
         id=0,
         user=user,
-        **fields,
+        project=target.project,
+        project_id=target.project_id,
         **ENTITY_TYPES["task"].normalise(_stored_fields(draft)),
         parent=None if draft.parent is None else number(draft.parent),
         blocked_by=tuple(dict.fromkeys(map(number, draft.blocked_by))),
@@ -180,35 +212,37 @@ async def _require_no_cycle(
         edges.setdefault(_number(index), []).extend(task.blocked_by)
         if task.parent is not None:
             edges.setdefault(task.parent, []).append(_number(index))
-    existing: dict[int, Task] = {}
     if any(number > 0 for number in edges):
         # An existing task gets a part, so that a path can lead through existing tasks back to a new one.
-        existing = await _add_existing(transaction, caller, edges)
+        await _add_existing(transaction, edges)
     if cycle := find_cycle(edges):
-        raise TaskCycle([_name(number, drafts, existing) for number in cycle])
+        raise TaskCycle(await _names(transaction, caller, cycle[:-1], drafts))
 
 
-async def _add_existing(
-    transaction: Transaction, caller: Caller, edges: dict[int, list[int]]
-) -> dict[int, Task]:
-    """Add what existing tasks of a graph wait for, and return these tasks."""
-    found: dict[int, Task] = {}
-    pending = [number for number in {*edges, *chain.from_iterable(edges.values())} if number > 0]
-    while pending:
-        number = pending.pop()
-        if number not in found:
-            found[number] = await find_task(transaction, caller, number)
-            edges.setdefault(number, []).extend(found[number].blocked_by)
-            pending += found[number].blocked_by
-    return found
+async def _add_existing(transaction: Transaction, edges: dict[int, list[int]]) -> None:
+    """Add what the existing tasks of a graph wait for."""
+    found = {number for number in {*edges, *chain.from_iterable(edges.values())} if number > 0}
+    level = sorted(found)
+    while level:
+        following = await transaction.edges.blockers(level)
+        for task, blocker in following:
+            edges.setdefault(task, []).append(blocker)
+        level = sorted({blocker for _, blocker in following} - found)
+        found.update(level)
 
 
-def _name(number: int, drafts: Sequence[TaskDraft], existing: Mapping[int, Task]) -> tuple[str, str]:
-    """Return the title and the reference of a task."""
-    if number < 0:
-        draft = drafts[-number - 1]
-        return draft.title, draft.key or f"task {-number}"
-    return existing[number].title, f"task:{number}"
+async def _names(
+    transaction: Transaction, caller: Caller, numbers: Sequence[int], drafts: Sequence[TaskDraft]
+) -> list[str]:
+    """Return tasks for people: drafts with their keys."""
+    names = []
+    for number in numbers:
+        if number > 0:
+            names += await task_titles(transaction, caller, [number])
+        else:
+            draft = drafts[-number - 1]
+            names.append(f"{clip(draft.key, 60) or f'new task {-number}'} '{clip(draft.title, 60)}'")
+    return names
 
 
 # Writing

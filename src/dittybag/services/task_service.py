@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged, require_content
 from dittybag.domain.entities import ENTITY_TYPES, Entity
-from dittybag.domain.errors import ChangedMeanwhile, ProjectNotFound, TaskNotFound, require
+from dittybag.domain.errors import ChangedMeanwhile, TaskNotFound, checked, require
 from dittybag.domain.ports import Store, Transaction, Write
-from dittybag.domain.projects import Project
 from dittybag.domain.queries import TaskQuery
 from dittybag.domain.task_drafts import TaskDraft, TaskImport
+from dittybag.domain.task_graph import MAX_GRAPH, GraphQuery, TaskGraph
 from dittybag.domain.tasks import (
+    ASSIGNEE_LENGTH,
+    BOARD_COLUMNS,
+    DEFAULT_STATUS,
     ENERGIES,
     PRIORITIES,
+    Comment,
     Task,
     TaskColumn,
     TaskFilter,
     TaskGroup,
     TaskGrouping,
     TaskOrder,
+    comment_problem,
     problems,
 )
 from dittybag.services.caller import (
@@ -37,6 +42,18 @@ from dittybag.services.caller import (
 )
 from dittybag.services.entity_writes import create, delete_all, next_version, require_version, update
 from dittybag.services.history_service import restore_state
+from dittybag.services.task_access import (
+    find_task,
+    find_writable_task,
+    require_unlocked,
+    task_project,
+    visible_view,
+)
+from dittybag.services.task_claims import require_fence, require_unclaimed
+from dittybag.services.task_edges import require_edges
+
+#: The fields of a task that are lists, in which nothing occurs twice.
+_LISTS: Final = ("blocked_by", "labels", "links")
 
 
 class TaskStats(Struct, frozen=True):
@@ -63,22 +80,24 @@ class TaskBoard(Struct, frozen=True):
     count: int
 
 
-async def create_task(transaction: Transaction, caller: Caller, /, **fields: Any) -> Task:
-    """Create a task. `fields`: fields of `Task`."""
+async def create_task(
+    transaction: Transaction, caller: Caller, /, *, comment: str | None = None, **fields: Any
+) -> Task:
+    """Create a task. `fields`: fields of `Task`.
+
+    Without a `project`, it belongs to the caller's project; see `task_project`.
+    """
     require_write_scope(caller)
     now = transaction.now
-    task = Task(id=0, user=caller.user, created_at=now, updated_at=now, **_validate(fields))
-    return await create(transaction, task)
-
-
-async def task_project(transaction: Transaction, caller: Caller, name: str | None) -> Project | None:
-    """Return the project of a new task. Raises `ProjectNotFound`."""
-    if name is None:
-        return None
-    project = await transaction.projects.by_name(name)
-    if project is None:
-        raise ProjectNotFound(name)
-    return project
+    fields = _validate(fields)
+    given = fields.pop("project", UNSET)
+    name, project = await task_project(transaction, caller, given)
+    new = Task(
+        id=0, user=caller.user, title="", created_at=now, updated_at=now, project=name, project_id=project
+    )
+    fields |= _completion(new, fields, now) | with_comment(transaction, caller, new, comment)
+    await _require_edges(transaction, caller, new, fields)
+    return await create(transaction, replace(new, **fields))
 
 
 async def create_tasks(
@@ -88,23 +107,18 @@ async def create_tasks(
     return [await create_task(transaction, caller, **draft) for draft in drafts]
 
 
-async def find_task(transaction: Transaction, caller: Caller, id: int) -> Task:
-    """Return a task of the caller. Raises `TaskNotFound`."""
-    task = await transaction.tasks.get(caller.user, id)
-    if task is None:
-        raise TaskNotFound(id)
-    return task
-
-
 async def find_own_tasks(transaction: Transaction, caller: Caller, ids: Sequence[int]) -> list[Task]:
-    """Return tasks that the caller may change, each once. Raises `TaskNotFound`."""
+    """Return tasks that the caller may change now, each once. Raises `TaskNotFound` and `TaskClaimed`."""
     require_write_scope(caller)
-    return [await find_task(transaction, caller, task_id) for task_id in dict.fromkeys(ids)]
+    found = [await find_writable_task(transaction, caller, task_id) for task_id in dict.fromkeys(ids)]
+    await require_unclaimed(transaction, caller, [task.id for task in found])
+    return found
 
 
 async def page_tasks(transaction: Transaction, caller: Caller, query: TaskQuery) -> list[Task]:
     """Return tasks of the caller by descending priority, then in creation order."""
-    return await transaction.tasks.page(replace(query, user=caller.user))
+    view = await visible_view(transaction, caller)
+    return await transaction.tasks.page(replace(query, user=caller.user, view=view))
 
 
 async def update_task(
@@ -115,19 +129,61 @@ async def update_task(
     *,
     version: int | None = None,
     done: bool | None = None,
+    fence: int | None = None,
+    comment: str | None = None,
     **fields: Any,
 ) -> Task:
     """Change the given fields, and complete or reopen the task if `done` is given.
 
-    Raises `Outdated` if `version` is given and not the current version.
+    With nothing but a `fence`, the claim is renewed. Raises `Outdated` if `version` is given and not the
+    current version, and `ClaimLost` or `TaskClaimed` if somebody else holds the task.
     """
-    require_write_scope(caller)
     fields = _validate(fields)
-    (task,) = await find_own_tasks(transaction, caller, [id])
+    task = await find_writable_task(transaction, caller, id)
     require_version(task, version)
+    await require_fence(transaction, caller, task, fence)
+    if fields.get("project", task.project) != task.project:
+        fields |= await _moved(transaction, caller, task, fields["project"])
     if done is not None and done != task.completed:
-        fields["completed_at"] = transaction.now if done else None
+        fields["status"] = "done" if done else DEFAULT_STATUS
+    fields |= _completion(task, fields, transaction.now) | with_comment(transaction, caller, task, comment)
+    await _require_edges(transaction, caller, task, fields)
+    if not fields and fence is not None:
+        return task
     return await update(transaction, task, **fields)
+
+
+async def _moved(transaction: Transaction, caller: Caller, task: Task, project: str | None) -> dict[str, Any]:
+    """Return the fields of a task that moves to a project, or to none, in which case it is the caller's."""
+    name, number = await task_project(transaction, caller, project)
+    left = task.project_id is not None and number is None
+    return {"project": name, "project_id": number} | ({"user": caller.user} if left else {})
+
+
+def _completion(task: Task, fields: Mapping[str, Any], now: int) -> dict[str, Any]:
+    """Return when a task with new fields was completed, if that changes."""
+    if "status" not in fields or (fields["status"] == "done") == task.completed:
+        return {}
+    return {"completed_at": now if fields["status"] == "done" else None}
+
+
+def with_comment(transaction: Transaction, caller: Caller, task: Task, text: str | None) -> dict[str, Any]:
+    """Return the comments of a task with another one; nothing without a text. Raises `Invalid`."""
+    if not text:
+        return {}
+    checked("comment", text, comment_problem(text))
+    comments = (*task.comments, Comment(transaction.now, caller.actor[:ASSIGNEE_LENGTH], text))
+    require(problems(comments=comments))
+    return {"comments": comments}
+
+
+async def _require_edges(
+    transaction: Transaction, caller: Caller, task: Task, fields: Mapping[str, Any]
+) -> None:
+    if "blocked_by" in fields or fields.get("parent") is not None:
+        blocked_by = fields.get("blocked_by", task.blocked_by)
+        parent = fields.get("parent", task.parent)
+        await require_edges(transaction, caller, task, blocked_by=blocked_by, parent=parent)
 
 
 async def complete_task(transaction: Transaction, caller: Caller, id: int) -> Task:
@@ -150,10 +206,11 @@ async def _mark(
     transaction: Transaction, caller: Caller, ids: Sequence[int], completed_at: int | None
 ) -> list[TaskMark]:
     tasks = await find_own_tasks(transaction, caller, ids)
+    status = DEFAULT_STATUS if completed_at is None else "done"
     changed = {
-        task.id: next_version(task, transaction.now, completed_at=completed_at)
+        task.id: next_version(task, transaction.now, completed_at=completed_at, status=status)
         for task in tasks
-        if task.completed != (completed_at is not None)
+        if (task.ended if completed_at is None else not task.completed)
     }
     await transaction.write_all(
         [Write("update", task, changed[task.id]) for task in tasks if task.id in changed]
@@ -192,6 +249,7 @@ async def search_tasks(
         in_notes=notes,
         limit=limit,
         max_bytes=max_bytes,
+        view=await visible_view(transaction, caller),
     )
     return await transaction.tasks.search(query)
 
@@ -207,8 +265,9 @@ async def list_tasks(
 ) -> TaskColumn:
     """Return the number of matching tasks and a page of them."""
     checked_query(filter.text)
+    view = await visible_view(transaction, caller)
     _, [found] = await transaction.tasks.columns(
-        caller.user, filter, None, [0], span=range(1), order=order, limit=limit, offset=offset
+        caller.user, filter, None, [0], span=range(1), order=order, limit=limit, offset=offset, view=view
     )
     return found
 
@@ -232,21 +291,74 @@ async def task_board(
     checked_query(filter.text)
     keys = _column_keys(filter, by)
     last = first + width if keys is None else min(first + width, len(keys))
+    view = await visible_view(transaction, caller)
+    span = range(min(first, last), last)
     count, columns = await transaction.tasks.columns(
-        caller.user, filter, by, keys, span=range(min(first, last), last), order=order, limit=limit
+        caller.user, filter, by, keys, span=span, order=order, limit=limit, view=view
     )
     return TaskBoard(columns, count)
 
 
+async def status_board(
+    transaction: Transaction, caller: Caller, filter: TaskFilter, *, order: TaskOrder, limit: int
+) -> list[TaskColumn]:
+    """Return the columns of the board by status, whose keys are those of `BOARD_COLUMNS`."""
+    columns = []
+    for key, (statuses, waiting) in BOARD_COLUMNS.items():
+        chosen = replace(filter, statuses=statuses, waiting=waiting)
+        sorting: TaskOrder = "done" if key == "done" else order
+        found = await list_tasks(transaction, caller, chosen, order=sorting, limit=limit, offset=0)
+        columns.append(TaskColumn(key, found.total, found.tasks))
+    return columns
+
+
+async def task_graph(
+    transaction: Transaction,
+    caller: Caller,
+    *,
+    project: str | None = None,
+    root: int | None = None,
+    ended: bool = False,
+) -> TaskGraph:
+    """Return the open tasks, or all of them, with their edges, those with the highest priority first.
+
+    `root`: only the tasks that this one waits for, and those that wait for it, ended ones included.
+    """
+    query = GraphQuery(user=caller.user, view=await visible_view(transaction, caller), now=transaction.now)
+    if root is None:
+        query = replace(query, project=project, ended=ended)
+    else:
+        await find_task(transaction, caller, root)
+        query = replace(query, ids=tuple(await _connected(transaction, root)), ended=True)
+    total, found = await transaction.tasks.graph(query)
+    return TaskGraph({task.id: task for task in found}, total - len(found))
+
+
+async def _connected(transaction: Transaction, root: int) -> list[int]:
+    """Return a task, those that it waits for and those that wait for it, in all."""
+    found = {root: None}
+    for neighbours in (transaction.edges.blockers, transaction.edges.blocked):
+        level = [root]
+        while level and len(found) < MAX_GRAPH:
+            new = dict.fromkeys(other for _, other in await neighbours(level))
+            level = [number for number in new if number not in found]
+            found |= dict.fromkeys(level)
+    return list(found)
+
+
 async def completion_counts(transaction: Transaction, caller: Caller, since: int) -> dict[int, int]:
     """Count the tasks completed since a time, by quarter of an hour since 1970."""
-    return await transaction.tasks.completion_counts(caller.user, since)
+    view = await visible_view(transaction, caller)
+    return await transaction.tasks.completion_counts(caller.user, since, view)
 
 
 async def latest_task_change(transaction: Transaction, caller: Caller, id: int) -> Change:
     """Return the latest change of a task, even a deleted one. Raises `TaskNotFound`."""
     change = await transaction.changes.latest("task", str(id))
-    if change is None or not isinstance(change.state, Task | Purged) or change.state.user != caller.user:
+    if change is None or not isinstance(change.state, Task | Purged):
+        raise TaskNotFound(id)
+    view = await visible_view(transaction, caller)
+    if change.state.user != caller.user if change.project is None else change.project in view.hidden:
         raise TaskNotFound(id)
     if isinstance(change.state, Purged):
         require_content([change])
@@ -264,13 +376,14 @@ async def undo_latest_task_change(
     latest = await latest_task_change(transaction, caller, id)
     if latest.seq != seq:
         raise ChangedMeanwhile
+    await require_unlocked(transaction, caller, latest.project)
     require_content([latest])
     return await restore_state(transaction, latest, latest.before)
 
 
 async def task_groups(transaction: Transaction, caller: Caller) -> list[TaskGroup]:
     """Count all and completed tasks by project and priority."""
-    return await transaction.tasks.groups(caller.user)
+    return await transaction.tasks.groups(caller.user, await visible_view(transaction, caller))
 
 
 async def task_stats(transaction: Transaction, caller: Caller) -> TaskStats:
@@ -296,7 +409,9 @@ async def count_all_tasks(transaction: Transaction) -> int:
 def _validate(fields: dict[str, Any]) -> dict[str, Any]:
     """Return fields as they are stored. Raises `Invalid`."""
     require(problems(**fields))
-    return ENTITY_TYPES["task"].normalise(fields)
+    return ENTITY_TYPES["task"].normalise(fields) | {
+        name: tuple(dict.fromkeys(fields[name])) for name in _LISTS if name in fields
+    }
 
 
 def _column_keys(filter: TaskFilter, by: TaskGrouping) -> list[int] | list[str] | None:
@@ -310,7 +425,7 @@ def _column_keys(filter: TaskFilter, by: TaskGrouping) -> list[int] | list[str] 
 
 
 class TaskService:
-    """Creates, finds, lists, changes, completes and deletes tasks. Users see only their own."""
+    """Creates, finds, lists, changes and deletes tasks: the caller's own, and those of projects."""
 
     def __init__(self, store: Store) -> None:
         self._store = ScopedStore(store)
@@ -318,6 +433,8 @@ class TaskService:
     create = writing(create_task)
     create_all = writing(create_tasks)
     get = reading(find_task)
+    status_board = reading(status_board, slow=True)
+    graph = reading(task_graph, slow=True)
     page = reading(page_tasks)
     update = writing(update_task)
     complete = writing(complete_task)
@@ -336,9 +453,10 @@ class TaskService:
     stats = reading(task_stats, slow=True)
 
     async def plan(
-        self, caller: Caller, drafts: Sequence[TaskDraft], project: str | None = None
+        self, caller: Caller, drafts: Sequence[TaskDraft], project: str | UnsetType | None = UNSET
     ) -> list[Task]:
-        """Create tasks with edges between them, all of them or none. See `plan_tasks`."""
+        """Create tasks with edges between them, all of them or none; see `plan_tasks`."""
+        # Few processes create several tasks at once.
         from dittybag.services.task_plan import plan_tasks
 
         return await writing(plan_tasks)(self, caller, drafts, project)
@@ -347,11 +465,11 @@ class TaskService:
         self,
         caller: Caller,
         drafts: Sequence[TaskDraft],
-        project: str | None = None,
+        project: str | UnsetType | None = UNSET,
         *,
         dry_run: bool = False,
     ) -> TaskImport:
-        """Create the tasks that were not imported before. See `import_tasks`."""
+        """Create the tasks that were not imported before; see `import_tasks`."""
         from dittybag.services.task_plan import import_tasks
 
         return await writing(import_tasks)(self, caller, drafts, project, dry_run=dry_run)

@@ -15,6 +15,7 @@ from dittybag.services.project_service import ProjectService
 from dittybag.services.prompt_service import PromptService
 from dittybag.services.resource_service import ResourceService
 from dittybag.services.search_service import SearchService
+from dittybag.services.task_queue import TaskQueueService
 from dittybag.services.task_service import TaskService
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Workspace:
         self.prompts = PromptService(store, syntax)
         self.resources = ResourceService(store, syntax)
         self.tasks = TaskService(store)
+        self.task_queue = TaskQueueService(store)
         self.search = SearchService(store)
         self.history = HistoryService(store)
         self.idempotency = IdempotencyService(store)

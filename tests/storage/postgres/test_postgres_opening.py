@@ -150,8 +150,9 @@ DOWN_MIGRATIONS = {
         DROP POLICY shared ON changes;
         DROP FUNCTION update_open_tasks(), end_claim() CASCADE;
         DROP TABLE task_edges, open_tasks, claims;
-        ALTER TABLE tasks DROP COLUMN status, DROP COLUMN project_id, DROP COLUMN blocked_by, DROP COLUMN parent,
-            DROP COLUMN assignee, DROP COLUMN labels, DROP COLUMN links, DROP COLUMN comments;
+        ALTER TABLE tasks DROP COLUMN status, DROP COLUMN project_id, DROP COLUMN blocked_by,
+            DROP COLUMN parent, DROP COLUMN assignee, DROP COLUMN labels, DROP COLUMN links,
+            DROP COLUMN comments;
         CREATE INDEX tasks_in_order ON tasks ("user", priority DESC, id, completed_at);
         CREATE INDEX tasks_by_project ON tasks ("user", project, priority DESC, id, completed_at);
         CREATE POLICY own ON tasks USING ("user" = (SELECT viewer()));

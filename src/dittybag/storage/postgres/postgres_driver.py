@@ -64,6 +64,9 @@ class PostgresDriver:
     def any_of(self, expression: str, placeholder: str) -> str:
         return f"{expression} = ANY({placeholder})"
 
+    def has_item(self, column: str, placeholder: str) -> str:
+        return f"{placeholder} = ANY({column})"
+
     def json_field(self, column: str, field: str) -> str:
         return f"{column}::json ->> '{field}'"
 

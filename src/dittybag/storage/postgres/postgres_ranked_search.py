@@ -29,7 +29,7 @@ from dittybag.domain.ranked_search import (
 from dittybag.storage.postgres.postgres_driver import PostgresDriver, is_storable
 from dittybag.storage.postgres.row_security import RowSecurity
 from dittybag.storage.postgres.word_vectors import read_counts
-from dittybag.storage.sql.ranked_table import OWNERS, phrase_conditions
+from dittybag.storage.sql.ranked_table import owner_condition, phrase_conditions
 from dittybag.storage.sql.sql_driver import Bindings, Row
 
 if TYPE_CHECKING:
@@ -154,24 +154,27 @@ class PostgresRankedSearch:
             conditions = [
                 _quoted_condition(self._native, kind, phrase, bindings) for phrase in search.phrases
             ]
-            return await self._rows(kind, " AND ".join(conditions), _MAX_QUOTED, bindings)
+            return await self._rows(search, kind, " AND ".join(conditions), _MAX_QUOTED, bindings)
         if not terms:
             return []
         rarest = rarest_terms([term for term, _ in terms])
         if rarest:
             some = " | ".join(_query(term.term) for term in rarest)
             condition = f"words @@ {bindings.add(some)}::tsquery"
-            return await self._rows(kind, condition, MAX_SCORED, bindings)
+            return await self._rows(search, kind, condition, MAX_SCORED, bindings)
         every = " & ".join(_query(term.term) for term, _ in terms)
         condition = f"words @@ {bindings.add(every)}::tsquery"
-        return await self._rows(kind, condition, search.limit, bindings)
+        return await self._rows(search, kind, condition, search.limit, bindings)
 
-    async def _rows(self, kind: StoredKind, condition: str, limit: int, bindings: Bindings) -> Sequence[Row]:
+    async def _rows(
+        self, search: StoredSearch, kind: StoredKind, condition: str, limit: int, bindings: Bindings
+    ) -> Sequence[Row]:
         described = ENTITY_TYPES[kind]
         return await self._driver.rows(
             f"""SELECT {described.key} AS candidate, word_count,
                        ts_filter(setweight(words, 'A', $2::text[]), '{{a}}')::text
-                FROM {described.table} WHERE {OWNERS[kind]} = $1 AND {condition}
+                FROM {described.table}
+                WHERE {owner_condition(self._driver, search, kind, bindings, "$1")} AND {condition}
                 ORDER BY {described.key} DESC LIMIT {limit}""",
             *bindings.values,
         )

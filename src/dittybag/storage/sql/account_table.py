@@ -55,7 +55,14 @@ class AccountTable:
         return [Member(*row) for row in await self._driver.rows(sql, project)]
 
     async def projects_hidden_from(self, user: str) -> set[int]:
-        sql = "SELECT project FROM members EXCEPT SELECT project FROM members WHERE user_name = $1"
+        return await self._restricted_except("user_name = $1", user)
+
+    async def projects_locked_for(self, user: str) -> set[int]:
+        return await self._restricted_except("user_name = $1 AND role = 'write'", user)
+
+    async def _restricted_except(self, condition: str, user: str) -> set[int]:
+        """Return the projects with members, except those with a member that matches a condition."""
+        sql = f"SELECT project FROM restricted_projects EXCEPT SELECT project FROM members WHERE {condition}"
         return {row[0] for row in await self._driver.rows(sql, user)}
 
     async def events(self, limit: int) -> list[AccountEvent]:

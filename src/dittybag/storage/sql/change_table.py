@@ -145,7 +145,8 @@ class ChangeTable:
             conditions.append(f"at >= {bindings.add(query.since)}")
         if query.user is not None:
             whose = self._driver.json_field("coalesce(after, before)", "user")
-            conditions.append(f"(kind <> 'task' OR {whose} = {bindings.add(query.user)})")
+            is_shared = "kind <> 'task' OR project IS NOT NULL"
+            conditions.append(f"({is_shared} OR {whose} = {bindings.add(query.user)})")
         return conditions
 
     def _entity_conditions(self, query: ChangeQuery, bindings: Bindings) -> list[str]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dittybag.domain.projects import Project, ProjectSize
+from dittybag.domain.queries import OWN_TASKS, TaskView
 from dittybag.domain.text import fold
 from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
-from dittybag.storage.sql.sql_driver import SqlDriver
+from dittybag.storage.sql.sql_driver import Bindings, SqlDriver
+from dittybag.storage.sql.task_boards import OPEN
+from dittybag.storage.sql.task_visibility import visible_tasks
 
 
 class ProjectTable:
@@ -45,9 +48,11 @@ class ProjectTable:
         rows = await self._driver.rows("SELECT name FROM projects ORDER BY name")
         return [row[0] for row in rows if fold(row[0]).startswith(fold(prefix))][:limit]
 
-    async def count_contents(self, id: int, user: str) -> tuple[int, int, int]:
-        sql = """SELECT (SELECT count(*) FROM prompts WHERE project = $1),
-                        (SELECT count(*) FROM resources WHERE project = $1),
-                        (SELECT count(*) FROM tasks WHERE "user" = $2 AND completed_at IS NULL)"""
-        row = await self._driver.row(sql, id, user)
+    async def count_contents(self, id: int, user: str, view: TaskView = OWN_TASKS) -> tuple[int, int, int]:
+        bindings = Bindings(id, user)
+        visible = visible_tasks(self._driver, view, bindings, "$2")
+        sql = f"""SELECT (SELECT count(*) FROM prompts WHERE project = $1),
+                         (SELECT count(*) FROM resources WHERE project = $1),
+                         (SELECT count(*) FROM tasks WHERE {visible} AND {OPEN})"""
+        row = await self._driver.row(sql, *bindings.values)
         return (0, 0, 0) if row is None else (row[0], row[1], row[2])

@@ -11,9 +11,7 @@ from dittybag.domain.text import fold_accents
 from dittybag.storage.sql.entity_rows import EntityRows
 from dittybag.storage.sql.native_queries import NativeQueries
 from dittybag.storage.sql.sql_driver import Bindings, SqlDriver, ascii_lower, contains_pattern
-
-#: The column with the project or user that a row belongs to.
-OWNERS: Final[dict[StoredKind, str]] = {"prompt": "project", "resource": "project", "task": '"user"'}
+from dittybag.storage.sql.task_visibility import visible_tasks
 
 #: The columns without a folded copy, in which a quoted text is found.
 _PLAIN: Final[dict[StoredKind, tuple[str, ...]]] = {
@@ -41,6 +39,26 @@ class RankedTable:
         rows = self._rows[kind]
         condition = self._driver.any_of(rows.type.key, "$1")
         return await rows.select(f"WHERE {condition}", self._driver.list_value(numbers))
+
+
+def owner_condition(
+    driver: SqlDriver,
+    search: StoredSearch,
+    kind: StoredKind,
+    bindings: Bindings,
+    owner: str,
+    *,
+    prefix: str = "",
+) -> str:
+    """SQL for whether a row belongs to the project, or is visible to the user, of a placeholder.
+
+    `prefix`: the name of the table with a dot, or what keeps the database from using an index.
+    """
+    if kind != "task":
+        return f"{prefix}project = {owner}"
+    if prefix.endswith("."):
+        return visible_tasks(driver, search.view, bindings, owner, table=prefix)
+    return visible_tasks(driver, search.view, bindings, owner, column=f'{prefix}"user"')
 
 
 def phrase_conditions(

@@ -57,6 +57,10 @@ class SqlDriver(Protocol):
         """SQL for whether a number is in a bound list."""
         ...
 
+    def has_item(self, column: str, placeholder: str) -> str:
+        """SQL for whether the list of texts in a column has a text."""
+        ...
+
     def json_field(self, column: str, field: str) -> str:
         """SQL for a field of a JSON object, as text."""
         ...

@@ -58,6 +58,8 @@ class SqlTransaction:
         self.prompts = tables.prompts
         self.resources = tables.resources
         self.tasks = tables.tasks
+        self.claims = tables.claims
+        self.edges = tables.edges
         self.changes = tables.changes
         self.sessions = tables.sessions
         self.idempotency = tables.idempotency
@@ -73,6 +75,10 @@ class SqlTransaction:
     @property
     def ranked(self) -> RankedRepository:
         return self._tables.ranked
+
+    @property
+    def last_seq(self) -> int:
+        return self._last
 
     def new_id(self) -> str:
         return uuid7(self.now)

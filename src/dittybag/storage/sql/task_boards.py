@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from dittybag.domain.queries import TaskView
 from dittybag.domain.tasks import (
     LISTED_NOTES,
     TaskColumn,
@@ -13,12 +14,19 @@ from dittybag.domain.tasks import (
     TaskListing,
     TaskOrder,
 )
-from dittybag.storage.sql.sql_driver import Bindings, Row
+from dittybag.storage.sql.sql_driver import Bindings, Row, SqlDriver
+from dittybag.storage.sql.task_visibility import visible_tasks
+
+COMPLETED: Final = "completed_at IS NOT NULL"
+#: A dropped task is neither open nor completed.
+OPEN: Final = "completed_at IS NULL AND status <> 'dropped'"
 
 _LISTED_COLUMNS: Final = (
-    "tasks.id, title, project, priority, energy, time_estimate, due_date, completed_at, "
-    f"version, substr(coalesce(notes, ''), 1, {LISTED_NOTES})"
+    "tasks.id, title, tasks.project, tasks.priority, energy, time_estimate, due_date, completed_at, version, "
+    f"substr(coalesce(notes, ''), 1, {LISTED_NOTES}), tasks.status, tasks.assignee, labels, parent, "
+    "tasks.project_id IS NOT NULL, coalesce(waits_for, 0), holder, until"
 )
+_LABELS: Final = TaskListing.__struct_fields__.index("labels")
 _ORDERS: Final[dict[TaskOrder, str]] = {
     "priority": "priority DESC, id",
     "due": "due_date IS NULL, due_date, priority DESC, id",
@@ -31,6 +39,17 @@ _SORT_KEYS: Final[dict[TaskOrder, Callable[[TaskListing], Any]]] = {
     "newest": lambda task: -task.id,
     "done": lambda task: (-(task.completed_at or 0), -task.id),
 }
+#: The conditions of a filter that no index has.
+_UNCOVERED: Final = (
+    "energy",
+    "due_from",
+    "due_by",
+    "overdue_at",
+    "statuses",
+    "assignee",
+    "label",
+    "parent",
+)
 #: Scan the table if more than one in this many matching tasks is wanted.
 _SCAN_FACTOR: Final = 10
 #: With fewer matches for a text, one scan serves all columns.
@@ -42,18 +61,19 @@ _SINGLE_COLUMN_KEY: Final = "0"
 class BoardQuery:
     """SQL that counts and selects the tasks of a user that match a filter."""
 
-    def __init__(self, user: str, filter: TaskFilter, *, unindexed_user: str) -> None:
-        """The caller adds the condition for the text of the filter with `require_text`.
-
-        `unindexed_user`: an expression for the user column that keeps the database from using an index. Where
-        no index covers the query, a full scan takes a quarter of the time.
-        """
+    def __init__(self, driver: SqlDriver, user: str, filter: TaskFilter, view: TaskView) -> None:
+        """The caller adds the condition for the text of the filter with `require_text`."""
         self.bindings = Bindings(user)
-        self._unindexed_user = unindexed_user
+        self._visible = visible_tasks(driver, view, self.bindings, "$1")
+        # Where no index covers the query, a full scan takes a quarter of the time.
+        self._visible_in_scan = visible_tasks(
+            driver, view, self.bindings, "$1", column=driver.unindexed('"user"')
+        )
         self._has_text = False
-        self._is_covered = not (filter.energy or filter.due_from or filter.due_by or filter.overdue_at)
-        self._conditions = [f"completed_at IS {'NOT ' if filter.completed else ''}NULL"]
+        self._is_covered = not any(getattr(filter, name) for name in _UNCOVERED) and filter.waiting is None
+        self._conditions = [] if filter.statuses else [COMPLETED if filter.completed else OPEN]
         self._add_conditions(filter)
+        self._add_team_conditions(driver, filter)
 
     def require_text(self, condition: str) -> None:
         """Also require this text condition."""
@@ -82,9 +102,22 @@ class BoardQuery:
                          ELSE substr(due_date, 1, 16) < {self.bindings.add(local)} END"""
             )
 
+    def _add_team_conditions(self, driver: SqlDriver, filter: TaskFilter) -> None:
+        if filter.statuses:
+            self._conditions.append(f"status IN ({', '.join(map(self.bindings.add, filter.statuses))})")
+        if filter.waiting is not None:
+            waits = "EXISTS (SELECT 1 FROM open_tasks WHERE task = tasks.id AND waits_for > 0)"
+            self._conditions.append(waits if filter.waiting else f"NOT {waits}")
+        if filter.assignee is not None:
+            self._conditions.append(f"assignee = {self.bindings.add(filter.assignee)}")
+        if filter.label is not None:
+            self._conditions.append(driver.has_item("labels", self.bindings.add(filter.label)))
+        if filter.parent is not None:
+            self._conditions.append(f"parent = {self.bindings.add(filter.parent)}")
+
     def _from_where(self, *, is_scanned: bool) -> str:
-        user = self._unindexed_user if is_scanned else '"user"'
-        return f"FROM tasks WHERE {' AND '.join([f'{user} = $1', *self._conditions])}"
+        visible = self._visible_in_scan if is_scanned else self._visible
+        return f"FROM tasks WHERE {' AND '.join([visible, *self._conditions])}"
 
     def sizes_sql(self, by: TaskGrouping | None) -> str:
         """SQL for the number of tasks in each column: rows of key and count."""
@@ -124,7 +157,8 @@ class BoardQuery:
             for position, column in filled
         )
         return f"""WITH {matched}picked AS ({picked})
-            SELECT column_position, {_LISTED_COLUMNS} FROM picked JOIN tasks ON tasks.id = picked.id"""
+            SELECT column_position, {_LISTED_COLUMNS} FROM picked JOIN tasks ON tasks.id = picked.id
+            LEFT JOIN open_tasks ON open_tasks.task = tasks.id LEFT JOIN claims ON claims.task = tasks.id"""
 
     def _is_scanned(self, by: TaskGrouping | None, column: TaskColumn, order: TaskOrder, wanted: int) -> bool:
         """Whether a full scan is faster than an index."""
@@ -150,9 +184,15 @@ def empty_columns(
     ]
 
 
-def fill_columns(columns: Sequence[TaskColumn], rows: Iterable[Row], order: TaskOrder) -> None:
+def fill_columns(
+    columns: Sequence[TaskColumn],
+    rows: Iterable[Row],
+    order: TaskOrder,
+    read_list: Callable[[Any], tuple[str, ...]],
+) -> None:
     """Add the tasks to their columns, in order."""
     for position, *listed in rows:
+        listed[_LABELS] = read_list(listed[_LABELS])
         columns[position].tasks.append(TaskListing(*listed))
     for column in columns:
         column.tasks.sort(key=_SORT_KEYS[order])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dittybag.domain.queries import TaskQuery
+from dittybag.domain.queries import OWN_TASKS, TaskQuery, TaskView
+from dittybag.domain.task_graph import GraphQuery, GraphTask
 from dittybag.domain.tasks import (
     NO_PROJECT,
     Task,
@@ -15,10 +16,12 @@ from dittybag.domain.tasks import (
     TaskGrouping,
     TaskOrder,
 )
-from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
+from dittybag.storage.sql.entity_rows import EntityRows, columns_sql, json_reader
 from dittybag.storage.sql.native_queries import NativeQueries
+from dittybag.storage.sql.row_mapping import row_reader
 from dittybag.storage.sql.sql_driver import Bindings, SqlDriver, is_number
-from dittybag.storage.sql.task_boards import BoardQuery, empty_columns, fill_columns
+from dittybag.storage.sql.task_boards import COMPLETED, OPEN, BoardQuery, empty_columns, fill_columns
+from dittybag.storage.sql.task_visibility import visible_tasks
 
 #: In microseconds. In every time zone, days begin on a quarter-hour boundary.
 _QUARTER_HOUR: Final = 900_000_000
@@ -26,6 +29,12 @@ _USER: Final = '"user"'
 _ORDER: Final = "ORDER BY priority DESC, id"
 #: The size of the texts of the tasks up to this one.
 _SIZE: Final = f"sum(octet_length(title) + coalesce(octet_length(notes), 0) + 256) OVER ({_ORDER})"
+
+_GRAPH_COLUMNS: Final = (
+    "tasks.id, title, tasks.status, tasks.priority, tasks.project, due_date, tasks.assignee, blocked_by, "
+    "parent, coalesce(waits_for, 0), holder, until"
+)
+_read_graph_task: Final = row_reader(GraphTask, blocked_by=json_reader(tuple[int, ...]))
 
 
 class TaskTable:
@@ -36,11 +45,18 @@ class TaskTable:
         self._rows = rows
         self._native = native
 
-    async def get(self, user: str, id: int) -> Task | None:
+    async def get(self, user: str, id: int, view: TaskView = OWN_TASKS) -> Task | None:
         if not is_number(id):
             return None
-        found: Task | None = await self._rows.select_one('id = $1 AND "user" = $2', id, user)
+        bindings = Bindings(id, user)
+        condition = f"id = $1 AND {visible_tasks(self._driver, view, bindings, '$2')}"
+        found: Task | None = await self._rows.select_one(condition, *bindings.values)
         return found
+
+    async def has_shared_by_others(self, user: str) -> bool:
+        shared = "EXISTS (SELECT 1 FROM tasks WHERE project_id IS NOT NULL AND"
+        sql = f'SELECT {shared} "user" < $1) OR {shared} "user" > $1)'
+        return bool(await self._driver.value(sql, user))
 
     async def page(self, query: TaskQuery) -> list[Task]:
         condition, bindings = await self._matching(query)
@@ -72,7 +88,8 @@ class TaskTable:
     async def _matching(self, query: TaskQuery) -> tuple[str, Bindings]:
         """Return the SQL condition of a query."""
         bindings = Bindings(query.user)
-        conditions = ['"user" = $1']
+        column = self._driver.unindexed(_USER) if query.text else _USER
+        conditions = [visible_tasks(self._driver, query.view, bindings, "$1", column=column)]
         if query.project is not None:
             is_project = f"project = {bindings.add(query.project)}"
             or_none = query.project == NO_PROJECT
@@ -80,21 +97,43 @@ class TaskTable:
         if query.priority is not None:
             conditions.append(f"priority = {bindings.add(query.priority)}")
         if query.completed is not None:
-            conditions.append(f"completed_at IS {'NOT ' if query.completed else ''}NULL")
+            conditions.append(COMPLETED if query.completed else OPEN)
         if query.due_by is not None:
             # A due date may include a time.
             conditions.append(f"substr(due_date, 1, 10) <= {bindings.add(query.due_by)}")
         if query.text:
-            conditions[0] = f"{self._driver.unindexed(_USER)} = $1"
             columns = ["title"] * query.in_title + ["notes"] * query.in_notes
             conditions.append(await self._native.word_candidates(query.text, bindings))
             conditions.append(self._native.word_condition(query.text, columns, bindings))
         return " AND ".join(conditions), bindings
 
-    async def groups(self, user: str) -> list[TaskGroup]:
-        sql = """SELECT project, priority, count(*), count(completed_at) FROM tasks WHERE "user" = $1
-                 GROUP BY project, priority ORDER BY project NULLS FIRST, priority DESC"""
-        return [TaskGroup(*row) for row in await self._driver.rows(sql, user)]
+    async def groups(self, user: str, view: TaskView = OWN_TASKS) -> list[TaskGroup]:
+        bindings = Bindings(user)
+        sql = f"""SELECT project, priority, count(*), count(completed_at) FROM tasks
+                  WHERE {visible_tasks(self._driver, view, bindings, "$1")}
+                  GROUP BY project, priority ORDER BY project NULLS FIRST, priority DESC"""
+        return [TaskGroup(*row) for row in await self._driver.rows(sql, *bindings.values)]
+
+    async def graph(self, query: GraphQuery) -> tuple[int, list[GraphTask]]:
+        bindings = Bindings(query.user)
+        conditions = [visible_tasks(self._driver, query.view, bindings, "$1", table="tasks.")]
+        if query.project is not None:
+            is_project = f"= {bindings.add(query.project)}" if query.project else "IS NULL"
+            conditions.append(f"tasks.project {is_project}")
+        if not query.ended:
+            conditions.append("open_tasks.task IS NOT NULL")
+        if query.ids is not None:
+            ids = bindings.add(self._driver.list_value(query.ids))
+            conditions.append(self._driver.any_of("tasks.id", ids))
+        rows = await self._driver.rows(
+            f"""SELECT {_GRAPH_COLUMNS}, count(*) OVER () FROM tasks
+                LEFT JOIN open_tasks ON open_tasks.task = tasks.id
+                LEFT JOIN claims ON claims.task = tasks.id AND until > {bindings.add(query.now)}
+                WHERE {" AND ".join(conditions)}
+                ORDER BY tasks.priority DESC, tasks.id LIMIT {bindings.add(query.limit)}""",
+            *bindings.values,
+        )
+        return (rows[0][-1] if rows else 0), [_read_graph_task(row) for row in rows]
 
     async def count_all(self) -> int:
         return int(await self._driver.value("SELECT count(*) FROM tasks"))
@@ -110,8 +149,9 @@ class TaskTable:
         order: TaskOrder,
         limit: int,
         offset: int = 0,
+        view: TaskView = OWN_TASKS,
     ) -> tuple[int, list[TaskColumn]]:
-        query = BoardQuery(user, filter, unindexed_user=self._driver.unindexed(_USER))
+        query = BoardQuery(self._driver, user, filter, view)
         if filter.text:
             candidates = await self._native.word_candidates(filter.text, query.bindings)
             words = self._native.word_condition(filter.text, ("title", "notes"), query.bindings)
@@ -120,10 +160,13 @@ class TaskTable:
         count, columns = empty_columns(sizes, keys, span)
         if any(column.total for column in columns):
             sql = query.tasks_sql(by, columns, order, limit, offset)
-            fill_columns(columns, await self._driver.rows(sql, *query.bindings.values), order)
+            rows = await self._driver.rows(sql, *query.bindings.values)
+            fill_columns(columns, rows, order, self._driver.read_list)
         return count, columns
 
-    async def completion_counts(self, user: str, since: int) -> dict[int, int]:
+    async def completion_counts(self, user: str, since: int, view: TaskView = OWN_TASKS) -> dict[int, int]:
+        bindings = Bindings(user, since)
+        visible = visible_tasks(self._driver, view, bindings, "$1")
         sql = f"""SELECT completed_at / {_QUARTER_HOUR}, count(*) FROM tasks
-                  WHERE "user" = $1 AND completed_at >= $2 GROUP BY 1"""
-        return {row[0]: row[1] for row in await self._driver.rows(sql, user, since)}
+                  WHERE {visible} AND completed_at >= $2 GROUP BY 1"""
+        return {row[0]: row[1] for row in await self._driver.rows(sql, *bindings.values)}

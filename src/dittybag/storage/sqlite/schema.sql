@@ -185,6 +185,8 @@ CREATE TABLE resources (
 
 CREATE INDEX resources_by_number ON resources (project, is_template, number);
 
+CREATE VIEW restricted_projects AS SELECT DISTINCT project FROM members;
+
 CREATE TABLE sessions (
     id      TEXT    PRIMARY KEY,
     state   BLOB    NOT NULL,
@@ -226,7 +228,9 @@ CREATE TABLE tasks (
     folded_notes  TEXT
 , status     TEXT    NOT NULL DEFAULT 'todo', project_id INTEGER REFERENCES projects (id), blocked_by TEXT    NOT NULL DEFAULT '[]', parent     INTEGER, assignee   TEXT, labels     TEXT    NOT NULL DEFAULT '[]', links      TEXT    NOT NULL DEFAULT '[]', comments   TEXT    NOT NULL DEFAULT '[]') STRICT;
 
-CREATE INDEX shared_tasks ON tasks (project_id, user) WHERE project_id IS NOT NULL;
+CREATE INDEX shared_tasks ON tasks (project_id) WHERE project_id IS NOT NULL;
+
+CREATE INDEX shared_tasks_by_user ON tasks (user) WHERE project_id IS NOT NULL;
 
 CREATE INDEX tasks_by_project ON tasks (user, project, priority DESC, id, completed_at, status);
 

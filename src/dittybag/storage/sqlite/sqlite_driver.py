@@ -74,6 +74,9 @@ class SqliteDriver:
     def any_of(self, expression: str, placeholder: str) -> str:
         return f"{expression} IN (SELECT value FROM json_each({placeholder}))"
 
+    def has_item(self, column: str, placeholder: str) -> str:
+        return f"EXISTS (SELECT 1 FROM json_each({column}) WHERE value = {placeholder})"
+
     def json_field(self, column: str, field: str) -> str:
         return f"{column} ->> '{field}'"
 

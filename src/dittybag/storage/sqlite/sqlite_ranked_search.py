@@ -26,7 +26,7 @@ from dittybag.domain.ranked_search import (
     rarest_terms,
 )
 from dittybag.domain.text import fold_accents
-from dittybag.storage.sql.ranked_table import OWNERS, phrase_conditions
+from dittybag.storage.sql.ranked_table import owner_condition, phrase_conditions
 from dittybag.storage.sql.sql_driver import Bindings
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
 from dittybag.storage.sqlite.sqlite_text_search import INDEXES, text_match, words_match
@@ -88,11 +88,11 @@ class SqliteRankedSearch:
         if search.phrases:
             return await self._find_quoted(search)
         bindings = Bindings(search.project, search.user)
-        return await self._best(search, _is_own(search, "scored.id"), bindings)
+        return await self._best(search, self._is_own(search, "scored.id", bindings), bindings)
 
     async def _best(self, search: StoredSearch, condition: str, bindings: Bindings) -> list[StoredMatch]:
         """Return the best rows for which a condition is true."""
-        sql = _scores_sql(search, bindings)
+        sql = self._scores_sql(search, bindings)
         if sql is None:
             return []
         # The condition is evaluated for the best rows only, until there are enough of them.
@@ -147,7 +147,8 @@ class SqliteRankedSearch:
             for phrase in search.phrases
         ]
         key, table = described.key, described.table
-        wanted = f"+{OWNERS[kind]} = $1 AND {' AND '.join(conditions)}"
+        owned = owner_condition(self._driver, search, kind, bindings, "$1", prefix="+")
+        wanted = f"{owned} AND {' AND '.join(conditions)}"
         sql = f"SELECT {key} FROM {table} WHERE {wanted} AND $2 = '' ORDER BY {key} DESC LIMIT {_MAX_QUOTED}"
         if candidates:
             # The rows are read in the order of the index, until there are enough.
@@ -155,36 +156,45 @@ class SqliteRankedSearch:
                       WHERE {key} = candidate AND {wanted} LIMIT {_MAX_QUOTED}"""
         return [row[0] for row in await self._driver.rows(sql, *bindings.values)]
 
+    def _is_own(self, search: StoredSearch, row: str, bindings: Bindings) -> str:
+        """SQL for whether a row is of the kinds of a search, and of the project $1 or the user $2."""
+        cases = []
+        for kind in search.kinds:
+            described = ENTITY_TYPES[kind]
+            owner = "$2" if kind == "task" else "$1"
+            owned = owner_condition(self._driver, search, kind, bindings, owner, prefix="one.")
+            exists = f"""EXISTS (SELECT 1 FROM {described.table} AS one
+                         WHERE one.{described.key} = {row} / 4 AND {owned})"""
+            cases.append(f"WHEN {STORED_KINDS.index(kind)} THEN {exists}")
+        # SQLite must know the type of a parameter that no case uses.
+        return f"CASE {row} % 4 {' '.join(cases)} ELSE $1 IS NULL AND $2 IS NULL END"
 
-def _is_own(search: StoredSearch, row: str) -> str:
-    """SQL for whether a row is of the kinds of a search, and of the project $1 or the user $2."""
-    cases = []
-    for kind in search.kinds:
-        described = ENTITY_TYPES[kind]
-        owner = "$2" if kind == "task" else "$1"
-        exists = f"""EXISTS (SELECT 1 FROM {described.table} AS one
-                     WHERE one.{described.key} = {row} / 4 AND one.{OWNERS[kind]} = {owner})"""
-        cases.append(f"WHEN {STORED_KINDS.index(kind)} THEN {exists}")
-    # SQLite must know the type of a parameter that no case uses.
-    return f"CASE {row} % 4 {' '.join(cases)} ELSE $1 IS NULL AND $2 IS NULL END"
+    def _scores_sql(self, search: StoredSearch, bindings: Bindings) -> str | None:
+        """SQL for the ids of rows and the score of a term in each; None if no term occurs."""
+        present = [term for term in search.terms if term.frequency]
+        scored = rarest_terms(present)
+        if not present:
+            return None
+        if not scored:
+            return self._frequent_sql(search, [term.term for term in present], bindings)
+        parts = [_bm25_sql(term, search.frequencies.entities, bindings) for term in scored]
+        among = " OR ".join(_match(term.term) for term in scored)
+        for term in present[len(scored) :]:
+            match = bindings.add(f"({among}) AND {_match(term.term)}")
+            scored_row = f"SELECT rowid AS id, {bindings.add(term.weight)} FROM word_index"
+            parts.append(f"{scored_row} WHERE word_index MATCH {match}")
+        return " UNION ALL ".join(parts)
 
-
-def _scores_sql(search: StoredSearch, bindings: Bindings) -> str | None:
-    """SQL for the ids of rows and the score of a term in each; None if no term occurs."""
-    present = [term for term in search.terms if term.frequency]
-    scored = rarest_terms(present)
-    if not present:
-        return None
-    if not scored:
-        return _frequent_sql(search, [term.term for term in present], bindings)
-    parts = [_bm25_sql(term, search.frequencies.entities, bindings) for term in scored]
-    among = " OR ".join(_match(term.term) for term in scored)
-    for term in present[len(scored) :]:
-        match = bindings.add(f"({among}) AND {_match(term.term)}")
-        parts.append(
-            f"SELECT rowid AS id, {bindings.add(term.weight)} FROM word_index WHERE word_index MATCH {match}"
+    def _frequent_sql(self, search: StoredSearch, terms: Sequence[SearchTerm], bindings: Bindings) -> str:
+        """SQL for the newest rows with all terms in the name, with all terms, and with the rarest term."""
+        every = " AND ".join(map(_match, terms))
+        own = self._is_own(search, "word_index.rowid", bindings)
+        return " UNION ALL ".join(
+            f"""SELECT * FROM (SELECT rowid AS id, 1.0 AS score FROM word_index
+                WHERE word_index MATCH {bindings.add(match)} AND {own}
+                ORDER BY rowid DESC LIMIT {bindings.add(search.limit)})"""
+            for match in (f"name : ({every})", every, _match(terms[0]))
         )
-    return " UNION ALL ".join(parts)
 
 
 def _bm25_sql(term: WeightedTerm, rows: int, bindings: Bindings) -> str:
@@ -194,18 +204,6 @@ def _bm25_sql(term: WeightedTerm, rows: int, bindings: Bindings) -> str:
     factor = bindings.add(-term.weight / native)
     return f"""SELECT rowid AS id, bm25(word_index, {_WEIGHTS}) * {factor} AS score FROM word_index
                WHERE word_index MATCH {bindings.add(_match(term.term))}"""
-
-
-def _frequent_sql(search: StoredSearch, terms: Sequence[SearchTerm], bindings: Bindings) -> str:
-    """SQL for the newest rows with all terms in the name, with all terms, and with the rarest term."""
-    every = " AND ".join(map(_match, terms))
-    own = _is_own(search, "word_index.rowid")
-    return " UNION ALL ".join(
-        f"""SELECT * FROM (SELECT rowid AS id, 1.0 AS score FROM word_index
-            WHERE word_index MATCH {bindings.add(match)} AND {own}
-            ORDER BY rowid DESC LIMIT {bindings.add(search.limit)})"""
-        for match in (f"name : ({every})", every, _match(terms[0]))
-    )
 
 
 def _quoted_match(text: str) -> str:

@@ -13,7 +13,11 @@ DROP INDEX tasks_in_order;
 DROP INDEX tasks_by_project;
 CREATE INDEX tasks_in_order ON tasks (user, priority DESC, id, completed_at, status);
 CREATE INDEX tasks_by_project ON tasks (user, project, priority DESC, id, completed_at, status);
-CREATE INDEX shared_tasks ON tasks (project_id, user) WHERE project_id IS NOT NULL;
+CREATE INDEX shared_tasks ON tasks (project_id) WHERE project_id IS NOT NULL;
+CREATE INDEX shared_tasks_by_user ON tasks (user) WHERE project_id IS NOT NULL;
+
+-- The projects that have members, and are therefore visible only to them. A table on PostgreSQL.
+CREATE VIEW restricted_projects AS SELECT DISTINCT project FROM members;
 
 -- Which task waits for which, from `blocked_by` and, with `part` set, for each part of a task. Maintained by triggers.
 CREATE TABLE task_edges (

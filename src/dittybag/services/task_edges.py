@@ -1,0 +1,77 @@
+"""The edges between tasks: a task must not wait for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dittybag.domain.errors import Invalid, Problem, TaskCycle, TaskNotFound, clip
+from dittybag.domain.ports import Transaction
+from dittybag.domain.tasks import Task
+from dittybag.services.caller import Caller
+from dittybag.services.task_access import find_task
+
+
+async def require_edges(
+    transaction: Transaction, caller: Caller, task: Task, *, blocked_by: Sequence[int], parent: int | None
+) -> None:
+    """Raise an error if a task cannot have these edges: to tasks that do not exist, or in a cycle."""
+    new = [blocker for blocker in blocked_by if blocker not in task.blocked_by]
+    for blocker in new:
+        await _require_task(transaction, caller, blocker, "blocked_by")
+    if parent is not None and parent != task.parent:
+        await _require_task(transaction, caller, parent, "parent")
+    # A task waits for those that block it, and its parent waits for it.
+    if (path := await _path(transaction, dict.fromkeys(new), task.id)) is not None:
+        raise TaskCycle(await task_titles(transaction, caller, [task.id, *path]))
+    if parent is None or parent == task.parent:
+        return
+    if (
+        path := await _path(transaction, {task.id: None} | dict.fromkeys(blocked_by, task.id), parent)
+    ) is not None:
+        raise TaskCycle(await task_titles(transaction, caller, [parent, *path]))
+
+
+async def _require_task(transaction: Transaction, caller: Caller, id: int, field: str) -> None:
+    try:
+        await find_task(transaction, caller, id)
+    except TaskNotFound:
+        raise Invalid([Problem(field, f"{field}: task {id} does not exist")]) from None
+
+
+async def _path(transaction: Transaction, start: Mapping[int, int | None], goal: int) -> list[int] | None:
+    """Return tasks, each of which waits for the next and the last for `goal`; `None` if there is no path.
+
+    `start`: the tasks to start from, each with the one that waits for it, if any.
+    """
+    before = dict(start)
+    level = list(before)
+    while level and goal not in before:
+        following = await transaction.edges.blockers(level)
+        level = []
+        for task, blocker in following:
+            if blocker not in before:
+                before[blocker] = task
+                level.append(blocker)
+    return _trace(before, goal) if goal in before else None
+
+
+def _trace(before: Mapping[int, int | None], goal: int) -> list[int]:
+    path: list[int] = []
+    task = before[goal]
+    while task is not None:
+        path.append(task)
+        task = before[task]
+    return path[::-1]
+
+
+async def task_titles(transaction: Transaction, caller: Caller, ids: Sequence[int]) -> list[str]:
+    """Return the tasks for people. A task that the caller cannot see is named by its number only."""
+    titles = []
+    for number in ids:
+        try:
+            task = await find_task(transaction, caller, number)
+        except TaskNotFound:
+            titles.append(f"task {number}" if number else "the new task")
+        else:
+            titles.append(f"task {number} '{clip(task.title, 60)}'")
+    return titles
