@@ -79,16 +79,22 @@ def command(
                 create=not dry_run,
             )
     except (Invalid, SourceFailed, TaskCycle) as error:
-        lines = (
-            [problem.message for problem in error.problems] if isinstance(error, Invalid) else [str(error)]
-        )
-        hints = [f"--format {name}: {description}" for name, description in TASK_FORMATS.items()]
-        return report_problems(error, lines, hints if isinstance(error, UnknownFormat) else ())
+        return _report(error)
     if wants_json():
         print_json(_data(found, result, dry_run=dry_run))
     else:
         _print_summary(found, result, dry_run=dry_run)
     return None
+
+
+def _report(error: Invalid | SourceFailed | TaskCycle) -> int:
+    lines = [problem.message for problem in error.problems] if isinstance(error, Invalid) else [str(error)]
+    hints: list[str] = []
+    if isinstance(error, UnknownFormat):
+        hints = [f"--format {name}: {description}" for name, description in TASK_FORMATS.items()]
+    elif isinstance(error, TaskCycle):
+        hints = ["remove one of these dependencies from the source, then import it again"]
+    return report_problems(error, lines, hints)
 
 
 def _data(found: TasksRead, result: TaskImport, *, dry_run: bool) -> dict[str, Any]:
@@ -128,6 +134,8 @@ def _print_summary(found: TasksRead, result: TaskImport, *, dry_run: bool) -> No
         click.echo(f"Nothing changed: {known} imported before")
     else:
         click.echo("Nothing to import: the source has no tasks")
+    if not created:
+        return
     print_notes("Notes:", found.notes)
-    if created and not dry_run:
+    if not dry_run:
         hint("to undo the import, run: dittybag undo")

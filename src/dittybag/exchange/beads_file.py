@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from dittybag.domain.errors import SourceFailed
 from dittybag.exchange.draft_collector import DraftCollector, ForeignComment, ForeignTask
 from dittybag.exchange.task_input import TaskInput
 
@@ -84,6 +85,8 @@ def read_beads(source: TaskInput, into: DraftCollector) -> None:
     for issue in issues:
         if (reason := _left_out(issue)) is not None:
             into.note(f"{reason} were left out", issue.id)
+        elif not issue.id:
+            raise SourceFailed(source.name, "an issue has no id")
         else:
             into.add(_to_task(issue, into))
 

@@ -48,7 +48,7 @@ class _Probe(Struct):
 
     number: int | None = None
     id: int | str | None = None
-    issues: Raw | None = None
+    issues: Raw = Raw()
 
 
 def read_tasks(path: str, format: str | None = None) -> TasksRead:
@@ -125,6 +125,6 @@ def _detect(source: TaskInput) -> str:
     probes = source.items(_Probe)
     if probes and all(probe.number is not None for probe in probes):
         return "github"
-    if any(isinstance(probe.id, str) or probe.issues is not None for probe in probes):
+    if any(isinstance(probe.id, str) or bytes(probe.issues) for probe in probes):
         return "beads"
     raise UnknownFormat(source.name, "it is JSON, but not of a known program")
