@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag.domain.changes import Change
 from dittybag.domain.ports import Store, T, Transaction
@@ -64,8 +65,14 @@ class StoreSession(Struct, frozen=True):
     async def delete_resource(self, name: str) -> Resource:
         return (await self.workspace.resources.delete(self.caller, name))[0]
 
+    @property
+    def owner(self) -> Caller:
+        """The caller as in the task contract: tasks are the caller's alone, and their project is any text."""
+        return replace(self.caller, own_tasks_only=True)
+
     async def task(self, title: str, **more: Any) -> Task:
-        return await self.workspace.tasks.create(self.caller, title=title, **more)
+        """Create a task of the caller alone."""
+        return await self.workspace.tasks.create(self.owner, title=title, **more)
 
     async def undo(self, seq: int) -> list[Change]:
         selection = UndoSelection(seq=seq, project=self.project)

@@ -303,7 +303,7 @@ class StoreMachine(RuleBasedStateMachine):
         if task is not None:
             session = self._session(1)
             self._write(
-                lambda: session.workspace.tasks.update(session.caller, task.id, **fields),
+                lambda: session.workspace.tasks.update(session.owner, task.id, **fields),
                 task,
                 lambda: replace(task, **fields),
             )

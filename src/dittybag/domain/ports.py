@@ -178,6 +178,10 @@ class TaskRepository(Protocol):
         """Count the tasks completed since a time, by quarter of an hour since 1970."""
         ...
 
+    async def in_project(self, project: int) -> list[Task]:
+        """Return the tasks that belong to a project, in the order of creation."""
+        ...
+
 
 class ClaimRepository(Protocol):
     """Who works on which task, and what is ready to be worked on. Claims are not in the change log."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged, outline, require_content
-from dittybag.domain.entities import Entity, Kind
+from dittybag.domain.entities import Entity, Kind, project_of
 from dittybag.domain.errors import (
     ChangedMeanwhile,
     ChangeNotFound,
@@ -25,7 +25,7 @@ from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.services.caller import Caller, ScopedStore, readable_project, reading, writable_project, writing
 from dittybag.services.entity_writes import require_unique
-from dittybag.services.project_service import content_deletions
+from dittybag.services.project_service import content_deletions, task_renames
 from dittybag.services.task_claims import require_unclaimed
 
 #: Number of changes to look up at a time. Those that are read at once are limited in size, too.
@@ -418,16 +418,27 @@ async def restore_state(
         return None
     last = current if current is not None else latest.before
     assert last is not None
+    project = await _project_of(transaction, wanted)
     restored: Any = replace(wanted, version=last.version + 1)
+    if isinstance(restored, Task) and project is not None:
+        # The project may have been renamed since then.
+        restored = replace(restored, project=project.name)
     if current is not None and replace(current, version=restored.version) == restored:
         return current
-    project = None
-    if not isinstance(wanted, Project | Task):
-        project = await transaction.projects.get(wanted.project)
-        if project is None:
-            raise ProjectGone
     await require_unique(transaction, current, restored, project)
-    return await transaction.write("restore", current, restored)
+    tasks = await task_renames(transaction, restored, "restore") if isinstance(restored, Project) else []
+    return (await transaction.write_all([Write("restore", current, restored), *tasks]))[0]
+
+
+async def _project_of(transaction: Transaction, wanted: Entity) -> Project | None:
+    """Return the project that a state belongs to, if it belongs to one. Raises `ProjectGone`."""
+    number = None if isinstance(wanted, Project) else project_of(wanted)
+    if number is None:
+        return None
+    project = await transaction.projects.get(number)
+    if project is None:
+        raise ProjectGone
+    return project
 
 
 class HistoryService:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from dittybag.domain.changes import Action
 from dittybag.domain.errors import NotAllowed, ProjectNotFound, ProjectProtected
 from dittybag.domain.ports import ProjectFolder, Store, Transaction, Write
 from dittybag.domain.projects import DEFAULT_PROJECT, Project, ProjectSize, checked_new_name
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import TaskView
 from dittybag.domain.resources import Resource
+from dittybag.domain.tasks import Task
 from dittybag.services.caller import (
     Caller,
     ScopedStore,
@@ -18,7 +20,7 @@ from dittybag.services.caller import (
     readable_project,
     reading,
 )
-from dittybag.services.entity_writes import create, require_unique, update
+from dittybag.services.entity_writes import create, next_version, require_unique
 from dittybag.services.folder_projects import create_folder_project, find_folder_project, plan_folder_project
 
 
@@ -92,12 +94,24 @@ async def rename_project(transaction: Transaction, name: str, new_name: str, *, 
         raise ProjectProtected(name)
     if new_name == name:
         return project
-    await require_unique(transaction, project, replace(project, name=new_name), None)
-    return await update(transaction, project, name=new_name)
+    renamed = next_version(project, transaction.now, name=new_name)
+    await require_unique(transaction, project, renamed, None)
+    tasks = await task_renames(transaction, renamed, "update")
+    await transaction.write_all([Write("update", project, renamed), *tasks])
+    return renamed
+
+
+async def task_renames(transaction: Transaction, project: Project, action: Action) -> list[Write]:
+    """Return the writes by which the tasks of a project name it as it is called now."""
+    return [
+        Write(action, task, next_version(task, transaction.now, project=project.name))
+        for task in await transaction.tasks.in_project(project.id)
+        if task.project != project.name
+    ]
 
 
 async def delete_project(transaction: Transaction, name: str, *, actor: str) -> Project:
-    """Delete a project with its prompts and resources. Tasks stay: their project is free text."""
+    """Delete a project with its prompts, resources and tasks. Tasks that only name it stay."""
     project = await find_project(transaction, name)
     await transaction.write_all(
         [*await content_deletions(transaction, project), Write("delete", project, None)]
@@ -106,12 +120,13 @@ async def delete_project(transaction: Transaction, name: str, *, actor: str) -> 
 
 
 async def content_deletions(transaction: Transaction, project: Project) -> list[Write]:
-    """Return the deletions of the prompts and resources of a project, which come before its own."""
+    """Return the deletions of what belongs to a project, which come before its own."""
     if project.name == DEFAULT_PROJECT:
         raise ProjectProtected(project.name)
-    contents: tuple[Prompt | Resource, ...] = (
+    contents: tuple[Prompt | Resource | Task, ...] = (
         *await transaction.prompts.in_project(project.id),
         *await transaction.resources.listing(project.id),
+        *await transaction.tasks.in_project(project.id),
     )
     return [Write("delete", entity, None) for entity in contents]
 

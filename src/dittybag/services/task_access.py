@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
 
-from dittybag.domain.errors import NotAllowed, ProjectNotFound, TaskNotFound
+from dittybag.domain.errors import NotAllowed, TaskNotFound
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.queries import TaskView
@@ -64,32 +64,27 @@ async def require_unlocked(transaction: Transaction, caller: Caller, project: in
 async def task_project(
     transaction: Transaction, caller: Caller, name: str | UnsetType | None = UNSET
 ) -> tuple[str | None, int | None]:
-    """Return the name and the id of the project of a new task, which the caller may change.
+    """Return the name and the id of the project of a new task. Raises `NotAllowed`.
 
     Without a `name`, it is the caller's project, except for the default project: a task there is the caller's
-    alone. Raises `ProjectNotFound` and `NotAllowed`.
+    alone. So is one with a name that is not that of a project which the caller can see.
     """
-    if caller.own_tasks_only:
+    if caller.own_tasks_only or (name is not UNSET and not name):
         # In the task contract, a project is any text.
         return (None if name is UNSET else name or None), None
-    if name is UNSET:
-        project = await existing_project(transaction, caller) if _is_in_project(caller) else None
-        if project is None or project.name == DEFAULT_PROJECT:
-            return None, None
-    elif not name:
-        return None, None
-    else:
-        project = await _find_visible(transaction, caller, name)
+    project: Project | None = None
+    if name is not UNSET:
+        project = await _find_visible(transaction, caller, name or "")
+    elif caller.principal is None or caller.principal.changes_project:
+        project = await existing_project(transaction, caller)
+        project = None if project.name == DEFAULT_PROJECT else project
+    if project is None:
+        return (None if name is UNSET else name), None
     await require_unlocked(transaction, caller, project.id)
     return project.name, project.id
 
 
-def _is_in_project(caller: Caller) -> bool:
-    return caller.principal is None or caller.principal.changes_project
-
-
-async def _find_visible(transaction: Transaction, caller: Caller, name: str) -> Project:
+async def _find_visible(transaction: Transaction, caller: Caller, name: str) -> Project | None:
     project = await transaction.projects.by_name(name)
-    if project is None or project.id in await _hidden(transaction, caller):
-        raise ProjectNotFound(name)
-    return project
+    is_visible = project is not None and project.id not in await _hidden(transaction, caller)
+    return project if is_visible else None

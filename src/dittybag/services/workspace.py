@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dittybag.services.account_service import AccountService
     from dittybag.services.project_overview import OverviewService
     from dittybag.services.purge_service import PurgeService
+    from dittybag.services.task_waiting import TaskWaiting
 
 
 class Workspace:
@@ -38,6 +39,13 @@ class Workspace:
         self.search = SearchService(store)
         self.history = HistoryService(store)
         self.idempotency = IdempotencyService(store)
+
+    @cached_property
+    def task_waiting(self) -> TaskWaiting:
+        """Waits for ready tasks, imported on first use because few processes wait."""
+        from dittybag.services.task_waiting import TaskWaiting
+
+        return TaskWaiting(self.store, self.task_queue)
 
     @cached_property
     def accounts(self) -> AccountService:

@@ -170,3 +170,6 @@ class TaskTable:
         sql = f"""SELECT completed_at / {_QUARTER_HOUR}, count(*) FROM tasks
                   WHERE {visible} AND completed_at >= $2 GROUP BY 1"""
         return {row[0]: row[1] for row in await self._driver.rows(sql, *bindings.values)}
+
+    async def in_project(self, project: int) -> list[Task]:
+        return await self._rows.select("WHERE project_id = $1 ORDER BY id", project)

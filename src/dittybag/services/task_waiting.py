@@ -1,0 +1,114 @@
+"""Waiting for a ready task without polling: a waiter sleeps until a task changes or a claim lapses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from dittybag.domain.changes import ChangeNotification
+from dittybag.domain.claims import MICROSECONDS
+from dittybag.domain.errors import ClaimLost, NotFound
+from dittybag.domain.ports import Store
+from dittybag.services.caller import Caller
+from dittybag.services.task_queue import ClaimedTask, ClaimRequest, TaskQueueService
+
+#: In seconds: progress is reported this often.
+_REPORT_INTERVAL: Final = 5.0
+#: In seconds: added to the time of a lapse, so that it is over after the sleep.
+_LAPSE_MARGIN: Final = 0.01
+
+
+class TaskWaiting:
+    """Lets callers wait until they can claim a task."""
+
+    def __init__(self, store: Store, queue: TaskQueueService) -> None:
+        self._store = store
+        self._queue = queue
+        self._waiters: set[asyncio.Event] = set()
+        self._is_subscribed = False
+
+    async def claim_next(
+        self,
+        caller: Caller,
+        request: ClaimRequest,
+        wait_seconds: float = 0,
+        report: Callable[[float], None] | None = None,
+    ) -> ClaimedTask | None:
+        """Claim the best ready task, if necessary after some time; `None` if none becomes ready in time.
+
+        `report` is called from time to time with the seconds that have passed. If the call is cancelled,
+        nothing stays claimed.
+        """
+        if wait_seconds <= 0:
+            return await self._claim(caller, request)
+        woken = self._add_waiter()
+        try:
+            return await self._wait(caller, request, wait_seconds, report, woken)
+        finally:
+            self._waiters.discard(woken)
+
+    def _add_waiter(self) -> asyncio.Event:
+        if not self._is_subscribed:
+            self._is_subscribed = True
+            self._store.subscribe(self._on_changes)
+        woken = asyncio.Event()
+        self._waiters.add(woken)
+        return woken
+
+    def _on_changes(self, changes: Sequence[ChangeNotification]) -> None:
+        if any(change.kind in ("task", "project") for change in changes):
+            for woken in self._waiters:
+                woken.set()
+
+    async def _wait(
+        self,
+        caller: Caller,
+        request: ClaimRequest,
+        wait_seconds: float,
+        report: Callable[[float], None] | None,
+        woken: asyncio.Event,
+    ) -> ClaimedTask | None:
+        clock = asyncio.get_running_loop().time
+        start = clock()
+        while True:
+            # Before looking, so that no change is missed in between.
+            woken.clear()
+            if await self._queue.is_any_ready(caller, request):
+                claimed = await self._claim(caller, request)
+                if claimed is not None:
+                    return claimed
+                # Somebody else was faster.
+                continue
+            passed = clock() - start
+            if passed >= wait_seconds:
+                return None
+            if report is not None:
+                report(passed)
+            await self._sleep(caller, woken, wait_seconds - passed)
+
+    async def _sleep(self, caller: Caller, woken: asyncio.Event, left: float) -> None:
+        """Sleep until a task changes, the next claim lapses, or it is time to report."""
+        lapse = await self._queue.next_lapse(caller)
+        timeout = min(left, _REPORT_INTERVAL)
+        if lapse is not None:
+            timeout = min(timeout, lapse / MICROSECONDS + _LAPSE_MARGIN)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await woken.wait()
+
+    async def _claim(self, caller: Caller, request: ClaimRequest) -> ClaimedTask | None:
+        """Claim the best ready task. If this is cancelled, release what was claimed."""
+        claiming = asyncio.ensure_future(self._queue.claim_next(caller, request))
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            await self._release(caller, await claiming)
+            raise
+
+    async def _release(self, caller: Caller, claimed: ClaimedTask | None) -> None:
+        if claimed is not None:
+            # Unless somebody took it away already.
+            with suppress(ClaimLost, NotFound):
+                await self._queue.release(caller, claimed.task.id, fence=claimed.claim.fence)
