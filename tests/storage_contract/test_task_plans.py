@@ -164,9 +164,10 @@ async def test_an_invalid_plan_creates_nothing(
     assert await count(session) == 0
 
 
-async def test_a_plan_for_a_project_that_does_not_exist_is_refused(session: StoreSession) -> None:
+async def test_an_import_into_a_project_that_does_not_exist_is_refused(session: StoreSession) -> None:
     with pytest.raises(ProjectNotFound):
-        await session.workspace.tasks.plan(session.caller, [draft("a")], "missing")
+        await session.workspace.tasks.import_drafts(session.caller, [draft("a")], "missing")
+    assert await count(session) == 0
 
 
 async def test_tasks_of_a_plan_belong_to_the_project(session: StoreSession) -> None:
