@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.accounts import Principal
+from dittybag.domain.accounts import Principal, Role
 from dittybag.domain.errors import Invalid, NotAllowed, ProjectNotFound, TaskCycle
 from dittybag.domain.task_drafts import MAX_DRAFTS, TaskDraft
 from dittybag.domain.tasks import Comment, Task
@@ -84,7 +84,7 @@ async def test_edges_may_point_to_existing_tasks(session: StoreSession) -> None:
     assert new.blocked_by == (old.id,)
 
 
-@pytest.mark.parametrize("number", [-1, 0, 99])
+@pytest.mark.parametrize("number", [-1, 0, 99, 2**63, 10**30])
 async def test_edges_to_missing_tasks_are_refused(session: StoreSession, number: int) -> None:
     for edges in ({"parent": number}, {"blocked_by": (number,)}):
         with pytest.raises(Invalid, match=f"^task 2 'B': {next(iter(edges))}: task {number} does not exist$"):
@@ -132,6 +132,13 @@ async def test_a_cycle_through_existing_tasks_is_refused_and_named(session: Stor
     names = {"part 'PART'", f"task {later.id} 'LATER'", f"task {whole.id} 'WHOLE'"}
     assert set(caught.value.tasks) == names
     assert await count(session) == 2
+
+
+async def test_a_long_cycle_is_named_in_a_short_message(session: StoreSession) -> None:
+    plan = [draft(f"k{number}", f"k{(number + 1) % 150}") for number in range(150)]
+    with pytest.raises(TaskCycle) as caught:
+        await session.workspace.tasks.plan(session.caller, plan)
+    assert str(caught.value).endswith(" → k19 'K19' → 130 more → k0 'K0'")
 
 
 async def test_a_cycle_through_an_existing_part_is_refused(session: StoreSession) -> None:
@@ -255,13 +262,14 @@ async def shared_project(session: StoreSession) -> dict[str, Caller]:
     """Create a project, and return callers who write, read and cannot see it."""
     accounts = session.workspace.accounts
     await session.workspace.projects.create("team", actor="tester")
-    for user, role in (("ann", "write"), ("bob", "write"), ("reader", "read"), ("outsider", None)):
+    roles: dict[str, Role | None] = {"ann": "write", "bob": "write", "reader": "read", "outsider": None}
+    for user, role in roles.items():
         await accounts.add_user(user, actor="tester")
         if role is not None:
             await accounts.share("team", user, role, actor="tester")
     return {
         user: replace(session.caller, user=user, principal=Principal(user, "write", "write"))
-        for user in ("ann", "bob", "reader", "outsider")
+        for user in roles
     }
 
 

@@ -33,9 +33,11 @@ class TaskInput:
             raise SourceFailed(name, too_large())
         if data.startswith(_UTF16_BOMS):
             raise SourceFailed(name, "it is UTF-16; save it as UTF-8")
-        self.data = data.removeprefix(_BOM).strip(_SPACES)
+        plain = data.removeprefix(_BOM)
+        #: Without white space around it.
+        self.data = plain.strip(_SPACES)
         try:
-            self.text = self.data.decode()
+            self.text = plain.decode()
         except UnicodeDecodeError as error:
             raise SourceFailed(name, f"it is not UTF-8 (byte {error.start + 1})") from error
 
