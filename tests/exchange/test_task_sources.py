@@ -688,6 +688,7 @@ def test_a_missing_source_is_reported(tmp_path: Path) -> None:
         (b'[{"id": "a"}, {"title": "b"}]', "an issue has no id"),
         (b'title,notes\n"A,open quote\n', "line 2: unexpected end of data"),
         (b"[" + b"{}," * 2_000_001 + b"{}]", "more than 2,000,000 objects"),
+        (b'[{"id": "a", "labels": [' + b'"",' * 5_000_001 + b'""]}]', "more than 5,000,000 values"),
         (lines(*(issue(str(n)) for n in range(10_001))).encode(), "more than 10,000 tasks"),
         (json.dumps([issue(str(n)) for n in range(10_001)]).encode(), "more than 10,000 tasks"),
         (b"title\n" + b"A\n" * 10_001, "more than 10,000 tasks"),
@@ -709,6 +710,10 @@ def test_files_over_the_maximum_size_are_refused(
         file.truncate(task_input.MAX_BYTES + 1)
     with pytest.raises(SourceFailed, match="it is larger than 50 MB"):
         read_tasks(str(tmp_path / "large.csv"))
+
+
+def test_braces_in_texts_are_not_objects(read: Read) -> None:
+    assert only(read([issue("a", description="{x} " * 2_100_000)])).notes == ("{x} " * 25_000)
 
 
 def test_values_that_the_rules_refuse_are_adjusted_and_noted(read: Read) -> None:
