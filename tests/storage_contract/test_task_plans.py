@@ -258,6 +258,13 @@ async def test_the_same_tasks_can_be_imported_into_each_project_and_by_each_user
         assert (await session.workspace.tasks.import_drafts(caller, drafts, project)).known == 1
 
 
+async def test_a_task_that_only_names_a_project_is_not_one_of_it(session: StoreSession) -> None:
+    await session.workspace.tasks.create(session.caller, title="A", project="later", links=("x:a",))
+    await session.workspace.projects.create("later", actor="tester")
+    result = await session.workspace.tasks.import_drafts(session.caller, [draft("a", source="x:a")], "later")
+    assert (len(result.created), result.known) == (1, 0)
+
+
 async def shared_project(session: StoreSession) -> dict[str, Caller]:
     """Create a project, and return callers who write, read and cannot see it."""
     accounts = session.workspace.accounts
