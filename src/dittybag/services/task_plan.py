@@ -151,8 +151,8 @@ async def _visible(transaction: Transaction, caller: Caller, numbers: set[int]) 
     if not ids:
         return set()
     view = await visible_view(transaction, caller)
-    query = GraphQuery(user=caller.user, view=view, ids=ids, ended=True, now=transaction.now, limit=len(ids))
-    return {task.id for task in (await transaction.tasks.graph(query))[1]}
+    query = GraphQuery(user=caller.user, view=view, ids=ids, ended=True, limit=len(ids))
+    return {task.id for task in (await transaction.edges.graph(query))[1]}
 
 
 def _require_valid(drafts: Sequence[TaskDraft], keys: set[str], missing: set[int]) -> None:
