@@ -236,6 +236,13 @@ async def test_a_second_import_changes_nothing(session: StoreSession) -> None:
     assert await session.store.read(lambda transaction: transaction.changes.newest_seq()) == newest
 
 
+async def test_drafts_need_no_keys(session: StoreSession) -> None:
+    drafts = [TaskDraft(title=f"T{number}", source=f"x:{number}") for number in range(4)]
+    await session.workspace.tasks.import_drafts(session.caller, drafts[:2])
+    result = await session.workspace.tasks.import_drafts(session.caller, drafts)
+    assert ([task.title for task in result.created], result.known) == (["T2", "T3"], 2)
+
+
 async def test_a_later_import_adds_new_tasks_with_edges_to_known_ones(session: StoreSession) -> None:
     await session.workspace.tasks.import_drafts(session.caller, [draft("a", source="x:a")])
     drafts = [draft("a", source="x:a"), draft("b", "a", source="x:b"), draft("c", parent="a", source="x:c")]

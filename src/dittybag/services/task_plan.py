@@ -79,7 +79,7 @@ async def import_tasks(
     target = await _import_target(transaction, caller, project, dry_run=dry_run)
     imported = await _imported_before(transaction, caller, target, drafts)
     new = [draft for draft in drafts if draft.source not in imported]
-    known = {draft.key: imported[draft.source] for draft in drafts if draft.source in imported}
+    known = {draft.key: imported[draft.source] for draft in drafts if draft.key and draft.source in imported}
     tasks = await _resolve(transaction, caller, new, target, known)
     if dry_run:
         created = [replace(task, parent=None, blocked_by=()) for task in tasks]
@@ -165,10 +165,9 @@ def _require_valid(drafts: Sequence[TaskDraft], keys: set[str], missing: set[int
     for index, draft in enumerate(drafts):
         found += _located(index, draft, problems(**_stored_fields(draft), blocked_by=draft.blocked_by))
         for name, value, taken in (("key", draft.key, keys), ("source", draft.source, sources)):
-            if value in taken:
+            if value and value in taken:
                 found += _located(index, draft, [Problem(name, f"{name} '{clip(value, 60)}' is not unique")])
-            if value:
-                taken.add(value)
+            taken.update([value] if value else ())
     for index, draft in enumerate(drafts):
         found += _located(index, draft, _edge_problems(draft, keys, missing))
     require(found)
