@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -17,6 +18,8 @@ T = TypeVar("T")
 FIELDS_BYTES: Final = 512 * 1024
 #: The same for a task, whose comments are fields. Every character of them may be escaped.
 TASK_FIELDS_BYTES: Final = 32 * 1024 * 1024
+#: Maximum number of YAML events in larger fields than `FIELDS_BYTES`: each value takes a kilobyte of memory.
+_MAX_EVENTS: Final = 20_000
 
 _FENCE: Final = "---\n"
 _OPENING: Final = re.compile(r"(?:\ufeff)?---[ \t]*\r?\n")
@@ -117,6 +120,8 @@ def _parse_yaml(text: str) -> Any:
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
+        if len(text) > FIELDS_BYTES and any(islice(yaml.parse(text, Loader=loader), _MAX_EVENTS, None)):
+            raise Invalid([Problem("", "the fields have too many values")])
         return yaml.load(text, Loader=loader)  # noqa: S506  # it creates only strings, lists and mappings
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
