@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from itertools import islice
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -18,8 +17,12 @@ T = TypeVar("T")
 FIELDS_BYTES: Final = 512 * 1024
 #: The same for a task, whose comments are fields. Every character of them may be escaped.
 TASK_FIELDS_BYTES: Final = 32 * 1024 * 1024
-#: Maximum number of YAML events in larger fields than `FIELDS_BYTES`: each value takes a kilobyte of memory.
+#: Limits for YAML with many brackets, braces and list items, or more than `FIELDS_BYTES`. A value takes a
+#: kilobyte of memory, and the parser crashes at deep nesting.
 _MAX_EVENTS: Final = 20_000
+_MAX_DEPTH: Final = 20
+_MAX_NESTING_MARKS: Final = 500
+_NESTING_MARKS: Final = ("[", "{", "- ", "? ")
 
 _FENCE: Final = "---\n"
 _OPENING: Final = re.compile(r"(?:\ufeff)?---[ \t]*\r?\n")
@@ -115,13 +118,24 @@ def parse_fields(head: str, type: type[T], max_bytes: int = FIELDS_BYTES) -> T:
         raise Invalid([Problem("", str(error))]) from error
 
 
+def _require_few_events(events: Iterable[Any]) -> None:
+    """Raise `Invalid` if fields have too many values, or are nested too deeply."""
+    depth = 0
+    for number, event in enumerate(events):
+        kind = type(event).__name__
+        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
+        if number > _MAX_EVENTS or depth > _MAX_DEPTH:
+            raise Invalid([Problem("", "the fields have too many values, or are nested too deeply")])
+
+
 def _parse_yaml(text: str) -> Any:
     import yaml  # type: ignore[import-untyped]  # has no types of its own
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        if len(text) > FIELDS_BYTES and any(islice(yaml.parse(text, Loader=loader), _MAX_EVENTS, None)):
-            raise Invalid([Problem("", "the fields have too many values")])
+        is_large = len(text) > FIELDS_BYTES
+        if is_large or sum(map(text.count, _NESTING_MARKS)) > _MAX_NESTING_MARKS:
+            _require_few_events(yaml.parse(text, Loader=loader))
         return yaml.load(text, Loader=loader)  # noqa: S506  # it creates only strings, lists and mappings
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
