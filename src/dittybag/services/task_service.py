@@ -50,6 +50,7 @@ from dittybag.services.task_access import (
     visible_view,
 )
 from dittybag.services.task_claims import require_fence, require_unclaimed
+from dittybag.services.task_details import task_details
 from dittybag.services.task_edges import require_edges
 
 #: The fields of a task that are lists, in which nothing occurs twice.
@@ -433,6 +434,7 @@ class TaskService:
     create = writing(create_task)
     create_all = writing(create_tasks)
     get = reading(find_task)
+    details = reading(task_details)
     status_board = reading(status_board, slow=True)
     graph = reading(task_graph, slow=True)
     page = reading(page_tasks)
