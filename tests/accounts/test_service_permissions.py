@@ -22,6 +22,7 @@ from dittybag.domain.errors import (
     TaskNotFound,
 )
 from dittybag.domain.queries import ChangeQuery, PromptQuery, ResourceQuery, TaskQuery
+from dittybag.domain.task_drafts import TaskDraft
 from dittybag.domain.tasks import TaskFilter
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import HistoryService, UndoSelection
@@ -186,6 +187,10 @@ CASES: dict[str, ServiceCall] = {
         lambda it, who, populated: it.undo_latest(who, populated.task, populated.task_change), changes=True
     ),
     "tasks.search": own(lambda it, who, populated: it.search(who, "One")),
+    "tasks.plan": own(lambda it, who, populated: it.plan(who, [TaskDraft(title="New")]), changes=True),
+    "tasks.import_drafts": own(
+        lambda it, who, populated: it.import_drafts(who, [TaskDraft(title="New", source="x:1")]), changes=True
+    ),
     "tasks.groups": own(lambda it, who, populated: it.groups(who)),
     "tasks.stats": own(lambda it, who, populated: it.stats(who)),
 }

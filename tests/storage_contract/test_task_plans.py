@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.errors import Invalid, ProjectNotFound, TaskCycle
+from dittybag.domain.accounts import Principal
+from dittybag.domain.errors import Invalid, NotAllowed, ProjectNotFound, TaskCycle
 from dittybag.domain.task_drafts import MAX_DRAFTS, TaskDraft
 from dittybag.domain.tasks import Comment, Task
+from dittybag.services.caller import Caller
 from tests.storage_contract.log_consistency import check_log
 from tests.storage_contract.store_session import StoreSession
 
@@ -164,9 +166,10 @@ async def test_an_invalid_plan_creates_nothing(
     assert await count(session) == 0
 
 
-async def test_a_plan_for_a_project_that_does_not_exist_is_refused(session: StoreSession) -> None:
+async def test_an_import_into_a_project_that_does_not_exist_is_refused(session: StoreSession) -> None:
     with pytest.raises(ProjectNotFound):
-        await session.workspace.tasks.plan(session.caller, [draft("a")], "missing")
+        await session.workspace.tasks.import_drafts(session.caller, [draft("a")], "missing")
+    assert await count(session) == 0
 
 
 async def test_tasks_of_a_plan_belong_to_the_project(session: StoreSession) -> None:
@@ -246,6 +249,50 @@ async def test_the_same_tasks_can_be_imported_into_each_project_and_by_each_user
     for caller, project in ((session.caller, None), (session.caller, "team"), (other, None)):
         assert len((await session.workspace.tasks.import_drafts(caller, drafts, project)).created) == 1
         assert (await session.workspace.tasks.import_drafts(caller, drafts, project)).known == 1
+
+
+async def shared_project(session: StoreSession) -> dict[str, Caller]:
+    """Create a project, and return callers who write, read and cannot see it."""
+    accounts = session.workspace.accounts
+    await session.workspace.projects.create("team", actor="tester")
+    for user, role in (("ann", "write"), ("bob", "write"), ("reader", "read"), ("outsider", None)):
+        await accounts.add_user(user, actor="tester")
+        if role is not None:
+            await accounts.share("team", user, role, actor="tester")
+    return {
+        user: replace(session.caller, user=user, principal=Principal(user, "write", "write"))
+        for user in ("ann", "bob", "reader", "outsider")
+    }
+
+
+async def test_members_know_what_others_imported_into_their_project(session: StoreSession) -> None:
+    callers = await shared_project(session)
+    drafts = [draft("a", source="x:a"), draft("b", source="x:b")]
+    tasks = session.workspace.tasks
+    assert len((await tasks.import_drafts(callers["ann"], drafts[:1], "team")).created) == 1
+    result = await tasks.import_drafts(callers["bob"], drafts, "team")
+    assert ([task.title for task in result.created], result.known) == (["B"], 1)
+
+
+async def test_only_members_who_write_can_import_into_a_project(session: StoreSession) -> None:
+    callers = await shared_project(session)
+    tasks = session.workspace.tasks
+    for user, error in (("reader", NotAllowed), ("outsider", ProjectNotFound)):
+        for dry_run in (False, True):
+            with pytest.raises(error):
+                await tasks.import_drafts(callers[user], [draft("a", source="x:a")], "team", dry_run=dry_run)
+    assert await count(session) == 0
+
+
+async def test_edges_lead_to_tasks_of_projects_only_for_those_who_see_them(session: StoreSession) -> None:
+    callers = await shared_project(session)
+    tasks = session.workspace.tasks
+    (shared,) = await tasks.plan(callers["ann"], [draft("a")], "team")
+    for user in ("bob", "reader"):
+        (own,) = await tasks.plan(callers[user], [draft("b", shared.id)], None)
+        assert own.blocked_by == (shared.id,)
+    with pytest.raises(Invalid, match=f"task {shared.id} does not exist"):
+        await tasks.plan(callers["outsider"], [draft("b", shared.id)], None)
 
 
 async def test_a_dry_run_finds_problems_and_writes_nothing(session: StoreSession) -> None:

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import click
 
-from dittybag.cli import task_import
 from dittybag.cli.error_output import wants_json
 from dittybag.cli.output import (
     clip_line,
@@ -22,6 +21,7 @@ from dittybag.cli.output import (
 )
 from dittybag.cli.read_input import STREAM, read_text, text, usage_error
 from dittybag.cli.strict_options import StrictGroup, option_group
+from dittybag.cli.task_import import import_tasks
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain import due_dates
 from dittybag.domain.entities import to_data
@@ -36,7 +36,7 @@ def command() -> None:
     """Manage tasks."""
 
 
-command.add_command(task_import.command)
+command.add_command(import_tasks)
 
 
 def _now() -> datetime:

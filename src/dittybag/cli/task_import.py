@@ -10,7 +10,6 @@ from msgspec import UNSET
 
 from dittybag.cli.completion import complete_projects
 from dittybag.cli.error_output import wants_json
-from dittybag.cli.import_output import print_notes, report_problems
 from dittybag.cli.output import hint, print_json, progress
 from dittybag.cli.read_input import text
 from dittybag.cli.strict_options import StrictCommand
@@ -19,10 +18,10 @@ from dittybag.domain.display import format_count
 from dittybag.domain.errors import Invalid, SourceFailed, TaskCycle, UnknownFormat
 from dittybag.domain.imports import TASK_FORMATS
 from dittybag.domain.projects import AUTOMATIC
-from dittybag.domain.task_drafts import TaskImport
 from dittybag.domain.tasks import STATUSES, Task
 
 if TYPE_CHECKING:
+    from dittybag.domain.task_drafts import TaskImport
     from dittybag.exchange.task_sources import TasksRead
 
 
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
 @in_workspace
-def command(
+def import_tasks(
     source: str, form: str | None, project: str | None, options: WorkspaceOptions, *, dry_run: bool
 ) -> int | None:
     """Import the tasks of another program, with their states and dependencies: all of them or none.
@@ -88,6 +87,8 @@ def command(
 
 
 def _report(error: Invalid | SourceFailed | TaskCycle) -> int:
+    from dittybag.cli.import_output import report_problems
+
     lines = [problem.message for problem in error.problems] if isinstance(error, Invalid) else [str(error)]
     hints: list[str] = []
     if isinstance(error, UnknownFormat):
@@ -121,6 +122,8 @@ def _task_data(task: Task) -> dict[str, Any]:
 
 
 def _print_summary(found: TasksRead, result: TaskImport, *, dry_run: bool) -> None:
+    from dittybag.cli.import_output import print_notes
+
     created, known = result.created, format_count(result.known, "task")
     if created:
         statuses = Counter(task.status for task in created)

@@ -111,5 +111,5 @@ def _parse_yaml(text: str) -> Any:
     parsed = parse_yaml(text)
     if isinstance(parsed, YamlProblem):
         where = "" if parsed.line is None else f" (line {parsed.line} of the fields)"
-        raise Invalid([Problem("", f"the fields are not valid YAML{where}")])
+        raise Invalid([Problem("", f"the fields are not valid YAML{where}: {parsed.message}")])
     return string_data(parsed)

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.domain.entities import ENTITY_TYPES
-from dittybag.domain.errors import Invalid, Problem, TaskCycle, TaskNotFound, clip, require
+from dittybag.domain.errors import Invalid, Problem, ProjectNotFound, TaskCycle, TaskNotFound, clip, require
 from dittybag.domain.ports import Transaction, Write
 from dittybag.domain.projects import NEW_PROJECT
 from dittybag.domain.queries import TaskQuery
@@ -67,14 +67,11 @@ async def import_tasks(
 ) -> TaskImport:
     """Create the tasks that the project does not have yet; those that were imported before stay as they are.
 
-    Like `plan_tasks`, but without a maximum. The tasks of a dry run have the number 0 and no edges.
+    Like `plan_tasks`, but without a maximum. Also raises `ProjectNotFound`. The tasks of a dry run have the
+    number 0 and no edges.
     """
     require_write_scope(caller)
-    if dry_run and project is UNSET and caller.project == NEW_PROJECT:
-        # The project of a folder is created by the first write.
-        target = _Target()
-    else:
-        target = _Target(*await task_project(transaction, caller, project))
+    target = await _import_target(transaction, caller, project, dry_run=dry_run)
     imported = await _imported_before(transaction, caller, target, drafts)
     new = [draft for draft in drafts if draft.source not in imported]
     known = {draft.key: imported[draft.source] for draft in drafts if draft.source in imported}
@@ -84,6 +81,18 @@ async def import_tasks(
     else:
         created = await _create_all(transaction, tasks)
     return TaskImport(created, len(drafts) - len(new))
+
+
+async def _import_target(
+    transaction: Transaction, caller: Caller, project: str | UnsetType | None, *, dry_run: bool
+) -> _Target:
+    """Like `task_project`, but a name must be that of a project, and a dry run creates none."""
+    if dry_run and project is UNSET and caller.project == NEW_PROJECT:
+        return _Target()
+    target = _Target(*await task_project(transaction, caller, project))
+    if target.project is not None and target.project_id is None:
+        raise ProjectNotFound(target.project)
+    return target
 
 
 async def _imported_before(

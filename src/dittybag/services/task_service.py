@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -13,7 +13,6 @@ from dittybag.domain.entities import ENTITY_TYPES, Entity
 from dittybag.domain.errors import ChangedMeanwhile, TaskNotFound, checked, require
 from dittybag.domain.ports import Store, Transaction, Write
 from dittybag.domain.queries import TaskQuery
-from dittybag.domain.task_drafts import TaskDraft, TaskImport
 from dittybag.domain.task_graph import MAX_GRAPH, GraphQuery, TaskGraph
 from dittybag.domain.tasks import (
     ASSIGNEE_LENGTH,
@@ -52,6 +51,9 @@ from dittybag.services.task_access import (
 from dittybag.services.task_claims import require_fence, require_unclaimed
 from dittybag.services.task_details import task_details
 from dittybag.services.task_edges import require_edges
+
+if TYPE_CHECKING:
+    from dittybag.domain.task_drafts import TaskDraft, TaskImport
 
 #: The fields of a task that are lists, in which nothing occurs twice.
 _LISTS: Final = ("blocked_by", "labels", "links")
