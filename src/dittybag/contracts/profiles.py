@@ -65,9 +65,10 @@ _AGENT_INSTRUCTIONS: Final = (
             "`save_resource`; both create or update in one call."
         ),
     ),
+    (("task_add", "task_list"), "Plan with `task_add` and `task_list`."),
     (
-        ("task_add", "task_list", "task_update"),
-        "Plan with `task_add` and `task_list`, and complete tasks with `task_update`.",
+        ("task_next", "task_done"),
+        "Claim work with `task_next`, name its fence in later calls, and finish it with `task_done`.",
     ),
     (
         (),
@@ -83,6 +84,10 @@ _INSTRUCTIONS: Final = (
     (("read",), "`read` returns the content of anything by its name, URI or id, long ones in pieces."),
     (("use_prompt",), "`use_prompt` fills in the arguments of a prompt, also of a library."),
     (("search",), "`search` finds all of them by words in any order; use it before you create something."),
+    (
+        ("task_next", "task_done"),
+        "Claim shared tasks with `task_next`, name the fence, and finish them with `task_done`.",
+    ),
     (
         ("list_changes", "undo_change"),
         "Every change is logged: `list_changes` lists changes, `undo_change` undoes one.",
@@ -120,6 +125,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     templates_in_list: bool = False
     #: Whether `resources/list` says when a resource was changed last.
     last_modified: bool = False
+    #: Whether clients can claim tasks, and subscribe to those that are ready.
+    has_queue: bool = False
     #: Whether skills are offered, by the extension of the protocol.
     skills: bool = False
     #: The name and the description for people, and the icon.
@@ -171,6 +178,7 @@ _ALL: Final = Profile(
     chat_prompts=True,
     unusable_prompt=unusable_prompt_of_contracts,
     last_modified=True,
+    has_queue=True,
     skills=True,
     title="Dittybag",
     description="Prompts, prompt libraries, resources, skills and tasks that people and agents share",
@@ -316,6 +324,13 @@ def build_server(
         server.on_roots_changed = scope.automatic.on_roots_changed
     for tool in tools:
         server.add(tool.bind(scope))
+    if profile.has_queue:
+        server.on_end = lambda session: scope.claims.release(
+            scope.workspace,
+            scope.caller_of_session(session),
+            session.connection,
+            is_shared=session.is_shared,
+        )
     if skills is not None:
         server.add_extension(skills.extension())
     return server

@@ -61,6 +61,10 @@ def _do_nothing(session: Session) -> None:
     pass
 
 
+async def _do_nothing_at_end(session: Session) -> None:
+    pass
+
+
 class ServerLimits(Struct, frozen=True, kw_only=True):
     """Limits per client."""
 
@@ -110,6 +114,7 @@ class Server:
         observe: Observer | None = None,
         prepare: Preparation | None = None,
         on_roots_changed: Callable[[Session], object] = _do_nothing,
+        on_end: Callable[[Session], Awaitable[None]] = _do_nothing_at_end,
     ) -> None:
         """Create a server. Only `name` and `version` are required.
 
@@ -123,6 +128,7 @@ class Server:
         `prepare`: called before the handler of every request, which waits for what it returns. It must return
         `None` for `subscriptions/listen`.
         `on_roots_changed`: called when a client reports that its root folders have changed.
+        `on_end`: called when the connection of a session has ended for good, after its last request.
         """
         self.info = Implementation(
             name=name,
@@ -142,6 +148,7 @@ class Server:
         self.observe = observe
         self.prepare = prepare
         self.on_roots_changed = on_roots_changed
+        self.on_end = on_end
         self.tools: dict[str, ToolDefinition[Any]] = {}
         self.prompts: PromptSource = PromptRegistry(page_size) if prompts is None else prompts
         self.resources: ResourceSource = ResourceRegistry(page_size) if resources is None else resources

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.claims import MICROSECONDS
-from dittybag.domain.errors import ClaimLost, NotFound
+from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Store
 from dittybag.services.caller import Caller
 from dittybag.services.task_queue import ClaimedTask, ClaimRequest, TaskQueueService
+
+T = TypeVar("T", bound=ClaimedTask | None)
 
 #: In seconds: progress is reported this often.
 _REPORT_INTERVAL: Final = 5.0
@@ -48,6 +50,10 @@ class TaskWaiting:
             return await self._wait(caller, request, wait_seconds, report, woken)
         finally:
             self._waiters.discard(woken)
+
+    async def claim(self, caller: Caller, id: int, request: ClaimRequest) -> ClaimedTask:
+        """Claim a task; see `claim_task`. If the call is cancelled, it does not stay claimed."""
+        return await self._unless_cancelled(caller, self._queue.claim(caller, id, request))
 
     def _add_waiter(self) -> asyncio.Event:
         if not self._is_subscribed:
@@ -99,16 +105,20 @@ class TaskWaiting:
                 await woken.wait()
 
     async def _claim(self, caller: Caller, request: ClaimRequest) -> ClaimedTask | None:
-        """Claim the best ready task. If this is cancelled, release what was claimed."""
-        claiming = asyncio.ensure_future(self._queue.claim_next(caller, request))
+        """Claim the best ready task, unless this is cancelled."""
+        return await self._unless_cancelled(caller, self._queue.claim_next(caller, request))
+
+    async def _unless_cancelled(self, caller: Caller, claim: Coroutine[Any, Any, T]) -> T:
+        """Claim a task. If this is cancelled, release it."""
+        claiming = asyncio.ensure_future(claim)
         try:
             return await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            await self._release(caller, await claiming)
+            # It may have failed, or somebody has taken the task away already.
+            with suppress(DittybagError):
+                await self._release(caller, await claiming)
             raise
 
     async def _release(self, caller: Caller, claimed: ClaimedTask | None) -> None:
         if claimed is not None:
-            # Unless somebody took it away already.
-            with suppress(ClaimLost, NotFound):
-                await self._queue.release(caller, claimed.task.id, fence=claimed.claim.fence)
+            await self._queue.release(caller, claimed.task.id, fence=claimed.claim.fence)
