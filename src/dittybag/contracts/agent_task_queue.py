@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.contracts.agent_tasks import Fence, task_tool
 from dittybag.contracts.prompt_store import json_result
+from dittybag.contracts.ready_resource import queue_project
 from dittybag.contracts.references import Ref, find_task, require_projects
 from dittybag.contracts.result_size import (
     CHARACTERS_PER_TOKEN,
@@ -21,7 +22,7 @@ from dittybag.contracts.task_rows import ROW, brief, comment_rows, task_fields, 
 from dittybag.contracts.tool_specs import ADDS, REPLACES, ToolCall, array_schema
 from dittybag.domain.claims import DEFAULT_LEASE, MAX_LEASE, MAX_WAIT, MIN_LEASE, parse_duration
 from dittybag.domain.errors import Invalid, Problem, clip
-from dittybag.domain.projects import DEFAULT_PROJECT, NEW_PROJECT
+from dittybag.domain.projects import NEW_PROJECT
 from dittybag.domain.tasks import LABEL_LENGTH, MAX_LABELS, Comment, Task
 from dittybag.domain.times import iso
 from dittybag.protocol.types import JsonObject, ToolResult
@@ -36,9 +37,9 @@ _LAST_COMMENTS: Final = 3
 class NextTask(Struct, kw_only=True, forbid_unknown_fields=True):
     project: str | UnsetType = UNSET
     labels: list[str] | UnsetType = UNSET
-    ref: Annotated[Ref, Meta(description="this task")] | UnsetType = UNSET
+    ref: Ref | UnsetType = UNSET
     lease: str = "15m"
-    wait: Annotated[str, Meta(description="10m")] | UnsetType = UNSET
+    wait: str | UnsetType = UNSET
 
 
 class FinishTask(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -61,7 +62,7 @@ _OBJECT: Final[JsonObject] = {"type": "object"}
     title="Claim the next task",
     description=(
         "Use to take work: claims the best ready task, or ref, for you alone, and returns what you need to "
-        "begin, with a fence to name in later calls. wait holds the call until a task is ready"
+        "begin, with a fence to name in later calls. wait (10m) holds the call until a task is ready"
     ),
     arguments=NextTask,
     output={
@@ -141,15 +142,10 @@ def _seconds(field: str, text: str, low: int, high: int) -> int:
 
 
 async def _project(call: ToolCall, arguments: NextTask) -> str | None:
-    """Return the project to claim from: by default the connection's, except for the default project."""
-    if arguments.project is not UNSET and arguments.project:
-        await require_projects(call, [arguments.project])
-        return arguments.project
-    principal = call.caller.principal
-    if call.caller.project == NEW_PROJECT or (principal is not None and not principal.changes_project):
-        return None
-    selected = await call.workspace.projects.of_caller(call.caller)
-    return None if selected.name == DEFAULT_PROJECT else selected.name
+    if arguments.project is UNSET or not arguments.project:
+        return await queue_project(call.workspace, call.caller)
+    await require_projects(call, [arguments.project])
+    return arguments.project
 
 
 def _claimed(claimed: ClaimedTask) -> JsonObject:

@@ -21,6 +21,7 @@ from dittybag.contracts.library_prompts import (
     prompt_info,
     twig_prompt_info,
 )
+from dittybag.contracts.ready_resource import ReadyNotifications
 from dittybag.contracts.server_icon import ICONS
 from dittybag.contracts.skill_extension import ResourcesWithSkills, SkillExtension
 from dittybag.contracts.stored_prompts import StoredPrompts, UnusablePromptFormatter
@@ -273,6 +274,8 @@ def visible_tools(
     ]
 
 
+#: The tool without which nobody needs to know which tasks are ready.
+_CLAIMING: Final = "task_next"
 #: Tasks belong to users, not to projects.
 _USER_TOOLSET: Final = "tasks"
 
@@ -301,6 +304,7 @@ def build_server(
         own_templates=profile.own_templates,
         templates_in_list=profile.templates_in_list,
         last_modified=profile.last_modified,
+        ready_tasks=profile.has_queue and _CLAIMING in visible,
     )
     skills = SkillExtension(scope) if profile.skills else None
     server = Server(
@@ -377,6 +381,8 @@ def notify_on_changes(profile: Profile, scope: ServerScope, server: Server) -> N
         scope.workspace.store.subscribe(lambda changes: notify_clients(server, scope, changes))
     if profile.prompts != "stored":
         scope.libraries.subscribe(server.prompts_changed)
+    if profile.has_queue and _CLAIMING in server.tools:
+        ReadyNotifications(scope, server).start()
     if profile.skills:
         SkillExtension(scope).notify_on_changes(server)
 

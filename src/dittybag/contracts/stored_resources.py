@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
+from dittybag.contracts import ready_resource
 from dittybag.contracts.error_formats import as_protocol_errors
 from dittybag.contracts.paging import parse_position, take_page
 from dittybag.contracts.stored_prompts import complete_by_name, filter_by_prefix
@@ -62,11 +63,13 @@ class StoredResources:
         own_templates: bool,
         templates_in_list: bool = False,
         last_modified: bool = False,
+        ready_tasks: bool = False,
     ) -> None:
         """`own_templates`: also offer Dittybag's own templates.
 
         `templates_in_list`: list templates as resources, too.
         `last_modified`: list when a resource was changed last.
+        `ready_tasks`: also offer the resource of ready tasks.
         """
         self._scope = scope
         self._resources = scope.workspace.resources
@@ -74,6 +77,7 @@ class StoredResources:
         self._own = _OWN if own_templates else ()
         self._listed_kinds = None if templates_in_list else False
         self._last_modified = last_modified
+        self._ready = (ready_resource.INFO,) if ready_tasks else ()
 
     def stamp(self, ctx: Context) -> Hashable:
         if not self._scope.can_see_project(ctx):
@@ -92,7 +96,7 @@ class StoredResources:
             )
             for item in page
         )
-        return Page(tuple(infos), after)
+        return Page((*infos, *(self._ready if after is None else ())), after)
 
     @as_protocol_errors
     async def templates(self, position: str | int | None, ctx: Context) -> Page[ResourceTemplateInfo]:
@@ -113,6 +117,9 @@ class StoredResources:
     @as_protocol_errors
     async def read(self, uri: str, ctx: Context) -> ReadResult:
         caller = self._scope.caller(ctx)
+        if self._ready and uri == ready_resource.URI:
+            text = await ready_resource.ready_content(self._scope.workspace, caller)
+            return _contents(uri, ready_resource.INFO.mime_type, text)
         try:
             resource, content = await self._resources.read(caller, uri)
         except ResourceNotFound as error:

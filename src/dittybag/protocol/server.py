@@ -61,6 +61,10 @@ def _do_nothing(session: Session) -> None:
     pass
 
 
+def _ignore(uri: str) -> None:
+    pass
+
+
 async def _do_nothing_at_end(session: Session) -> None:
     pass
 
@@ -149,6 +153,8 @@ class Server:
         self.prepare = prepare
         self.on_roots_changed = on_roots_changed
         self.on_end = on_end
+        #: Called with the URI of a resource that a client subscribes to.
+        self.on_subscribe: Callable[[str], object] = _ignore
         self.tools: dict[str, ToolDefinition[Any]] = {}
         self.prompts: PromptSource = PromptRegistry(page_size) if prompts is None else prompts
         self.resources: ResourceSource = ResourceRegistry(page_size) if resources is None else resources
@@ -343,6 +349,14 @@ class Server:
     def subscribed_uris(self) -> set[str]:
         """Return the URIs of all resources that clients are subscribed to."""
         return {uri for subscriptions in self._listeners for uri in subscriptions.subscribed_uris()}
+
+    def subscribers(self, uri: str) -> list[Subscriptions]:
+        """Return the subscriptions to a resource."""
+        return [subscriptions for subscriptions in self._listeners if subscriptions.includes(uri)]
+
+    def is_subscribed(self, uri: str) -> bool:
+        """Whether a client is subscribed to a resource."""
+        return any(subscriptions.includes(uri) for subscriptions in self._listeners)
 
     def _notify(self, kind: ListKind, selections: Collection[int | None] | None = None) -> None:
         for subscriptions in tuple(self._listeners):
