@@ -25,7 +25,7 @@ from dittybag.contracts.ready_resource import ReadyNotifications
 from dittybag.contracts.server_icon import ICONS
 from dittybag.contracts.skill_extension import ResourcesWithSkills, SkillExtension
 from dittybag.contracts.stored_prompts import StoredPrompts, UnusablePromptFormatter
-from dittybag.contracts.stored_resources import MissingResourceFormatter, StoredResources
+from dittybag.contracts.stored_resources import MissingResourceFormatter, ReadyListing, StoredResources
 from dittybag.contracts.tool_specs import SELECTS, ServerScope, ToolSpec
 from dittybag.domain import resources
 from dittybag.domain.accounts import Principal
@@ -126,8 +126,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     templates_in_list: bool = False
     #: Whether `resources/list` says when a resource was changed last.
     last_modified: bool = False
-    #: Whether clients can claim tasks, and subscribe to those that are ready.
-    has_queue: bool = False
+    #: Where the ready tasks are listed, if clients can claim tasks. The profile `all` has the list of
+    #: resources of the mcpkg contract, so that they are among its templates.
+    ready_tasks: ReadyListing | None = None
     #: Whether skills are offered, by the extension of the protocol.
     skills: bool = False
     #: The name and the description for people, and the icon.
@@ -179,7 +180,7 @@ _ALL: Final = Profile(
     chat_prompts=True,
     unusable_prompt=unusable_prompt_of_contracts,
     last_modified=True,
-    has_queue=True,
+    ready_tasks="template",
     skills=True,
     title="Dittybag",
     description="Prompts, prompt libraries, resources, skills and tasks that people and agents share",
@@ -196,6 +197,7 @@ PROFILES: Final = {
             name="agent",
             tool_module="dittybag.contracts.agent",
             unusable_prompt=unusable_prompt,
+            ready_tasks="resource",
             instructions=_AGENT_INSTRUCTIONS,
         ),
         Profile(
@@ -304,7 +306,7 @@ def build_server(
         own_templates=profile.own_templates,
         templates_in_list=profile.templates_in_list,
         last_modified=profile.last_modified,
-        ready_tasks=profile.has_queue and _CLAIMING in visible,
+        ready_tasks=profile.ready_tasks if _CLAIMING in visible else None,
     )
     skills = SkillExtension(scope) if profile.skills else None
     server = Server(
@@ -328,7 +330,7 @@ def build_server(
         server.on_roots_changed = scope.automatic.on_roots_changed
     for tool in tools:
         server.add(tool.bind(scope))
-    if profile.has_queue:
+    if profile.ready_tasks is not None:
         server.on_end = lambda session: scope.claims.release(
             scope.workspace,
             scope.caller_of_session(session),
@@ -381,7 +383,7 @@ def notify_on_changes(profile: Profile, scope: ServerScope, server: Server) -> N
         scope.workspace.store.subscribe(lambda changes: notify_clients(server, scope, changes))
     if profile.prompts != "stored":
         scope.libraries.subscribe(server.prompts_changed)
-    if profile.has_queue and _CLAIMING in server.tools:
+    if profile.ready_tasks is not None and _CLAIMING in server.tools:
         ReadyNotifications(scope, server).start()
     if profile.skills:
         SkillExtension(scope).notify_on_changes(server)

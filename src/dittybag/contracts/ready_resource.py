@@ -18,7 +18,7 @@ from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.server import Server
 from dittybag.protocol.subscriptions import Subscriptions
-from dittybag.protocol.types import JsonObject, ResourceInfo
+from dittybag.protocol.types import JsonObject, ResourceInfo, ResourceTemplateInfo
 from dittybag.services.caller import Caller
 from dittybag.services.task_queue import ClaimRequest, ReadyTasks
 from dittybag.services.workspace import Workspace
@@ -31,6 +31,15 @@ INFO: Final = ResourceInfo(
     title="Ready tasks",
     description="Tasks that task_next can claim now, best first; subscribe to learn when they change",
     mime_type="application/json",
+)
+
+#: The same among the templates, where the list of resources is that of a contract.
+TEMPLATE: Final = ResourceTemplateInfo(
+    uri_template=INFO.uri,
+    name=INFO.name,
+    title=INFO.title,
+    description=INFO.description,
+    mime_type=INFO.mime_type,
 )
 
 #: At most this many tasks are listed.
