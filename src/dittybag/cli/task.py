@@ -21,6 +21,7 @@ from dittybag.cli.output import (
 )
 from dittybag.cli.read_input import STREAM, read_text, text, usage_error
 from dittybag.cli.strict_options import StrictGroup, option_group
+from dittybag.cli.task_graph import graph
 from dittybag.cli.task_import import import_tasks
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain import due_dates
@@ -36,6 +37,7 @@ def command() -> None:
     """Manage tasks."""
 
 
+command.add_command(graph)
 command.add_command(import_tasks)
 
 

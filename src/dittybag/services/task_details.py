@@ -7,11 +7,10 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.domain.claims import Claim
-from dittybag.domain.errors import TaskNotFound
 from dittybag.domain.ports import Transaction
 from dittybag.domain.tasks import Task
 from dittybag.services.caller import Caller
-from dittybag.services.task_access import find_task
+from dittybag.services.task_access import find_task, find_task_or_none
 
 #: At most this many of the tasks that block a task are returned.
 _MAX_BLOCKERS: Final = 20
@@ -54,11 +53,3 @@ async def task_details(transaction: Transaction, caller: Caller, id: int) -> Tas
         blockers=[blocker for blocker in found if blocker is not None],
         claim=claim if claim is not None and claim.is_live(transaction.now) else None,
     )
-
-
-async def find_task_or_none(transaction: Transaction, caller: Caller, id: int) -> Task | None:
-    """Return a task, or `None` if the caller cannot see it."""
-    try:
-        return await find_task(transaction, caller, id)
-    except TaskNotFound:
-        return None

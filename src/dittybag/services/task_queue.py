@@ -21,9 +21,14 @@ from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.tasks import ASSIGNEE_LENGTH, ENDED, Task, TaskStatus
 from dittybag.services.caller import Caller, ScopedStore, reading, require_write_scope, writing
 from dittybag.services.entity_writes import update
-from dittybag.services.task_access import find_task, find_writable_task, visible_view, writable_view
+from dittybag.services.task_access import (
+    find_task,
+    find_task_or_none,
+    find_writable_task,
+    visible_view,
+    writable_view,
+)
 from dittybag.services.task_claims import require_fence
-from dittybag.services.task_details import find_task_or_none
 from dittybag.services.task_service import with_comment
 
 #: Tasks that are named with a claimed task, or in a message.
