@@ -276,8 +276,6 @@ def visible_tools(
     ]
 
 
-#: The tool without which nobody needs to know which tasks are ready.
-_CLAIMING: Final = "task_next"
 #: Tasks belong to users, not to projects.
 _USER_TOOLSET: Final = "tasks"
 
@@ -306,7 +304,7 @@ def build_server(
         own_templates=profile.own_templates,
         templates_in_list=profile.templates_in_list,
         last_modified=profile.last_modified,
-        ready_tasks=profile.ready_tasks if _CLAIMING in visible else None,
+        ready_tasks=profile.ready_tasks if "task_list" in visible else None,
     )
     skills = SkillExtension(scope) if profile.skills else None
     server = Server(
@@ -383,7 +381,7 @@ def notify_on_changes(profile: Profile, scope: ServerScope, server: Server) -> N
         scope.workspace.store.subscribe(lambda changes: notify_clients(server, scope, changes))
     if profile.prompts != "stored":
         scope.libraries.subscribe(server.prompts_changed)
-    if profile.ready_tasks is not None and _CLAIMING in server.tools:
+    if profile.ready_tasks is not None and "task_list" in server.tools:
         ReadyNotifications(scope, server).start()
     if profile.skills:
         SkillExtension(scope).notify_on_changes(server)

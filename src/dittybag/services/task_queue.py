@@ -67,6 +67,7 @@ class ReadyTasks(Struct, frozen=True):
 
 async def claim_next(transaction: Transaction, caller: Caller, request: ClaimRequest) -> ClaimedTask | None:
     """Claim the best ready task; `None` if none is ready."""
+    require_write_scope(caller)
     lease = _lease(request)
     ready = await transaction.claims.ready(await _ready_query(transaction, caller, request, limit=1))
     task = await find_task_or_none(transaction, caller, ready[0]) if ready else None
@@ -211,7 +212,6 @@ async def claims_of(transaction: Transaction, caller: Caller, ids: list[int]) ->
 async def _ready_query(
     transaction: Transaction, caller: Caller, request: ClaimRequest, *, limit: int
 ) -> ReadyQuery:
-    require_write_scope(caller)
     if request.project:
         await _require_writable_project(transaction, caller, request.project)
     return ReadyQuery(
