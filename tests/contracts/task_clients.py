@@ -61,6 +61,15 @@ class StdioTaskClient:
         response: Json = message
         return response
 
+    def responses_until(self, number: int) -> dict[int, Json]:
+        """Return the responses up to that to a call, by id."""
+        found: dict[int, Json] = {}
+        while number not in found:
+            message = self.wire.message()
+            if "id" in message:
+                found[message["id"]] = message
+        return found
+
     def data(self, tool: str, /, **arguments: Any) -> Json:
         return structured(self.response(self.send(tool, **arguments)))
 
