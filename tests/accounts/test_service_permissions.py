@@ -166,6 +166,7 @@ CASES: dict[str, ServiceCall] = {
         lambda it, who, populated: it.create_all(who, [{"title": "New"}, {"title": "Newer"}]), changes=True
     ),
     "tasks.get": own(lambda it, who, populated: it.get(who, populated.task)),
+    "tasks.details": own(lambda it, who, populated: it.details(who, populated.task)),
     "tasks.page": own(lambda it, who, populated: it.page(who, TaskQuery(user="bob", limit=10))),
     "tasks.update": own(lambda it, who, populated: it.update(who, populated.task, priority=5), changes=True),
     "tasks.complete": own(lambda it, who, populated: it.complete(who, populated.task), changes=True),

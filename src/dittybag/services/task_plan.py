@@ -25,7 +25,9 @@ from dittybag.services.task_edges import task_titles
 from dittybag.services.task_service import page_tasks
 
 #: Fields of a draft that are not stored as they are.
-_RESOLVED: Final = frozenset(("key", "parent", "blocked_by", "source", "links", "completed_at", "created_at"))
+_RESOLVED: Final = frozenset(
+    ("key", "project", "parent", "blocked_by", "source", "links", "completed_at", "created_at")
+)
 _STORED: Final = tuple(name for name in TaskDraft.__struct_fields__ if name not in _RESOLVED)
 #: The largest number that a database stores.
 _MAX_ID: Final = 2**63 - 1
@@ -139,7 +141,13 @@ async def _resolve(
     visible = await _visible(transaction, caller, named)
     _require_valid(drafts, set(known), named - visible)
     numbers = {draft.key: _number(index) for index, draft in enumerate(drafts) if draft.key} | dict(known)
-    tasks = [_to_task(draft, numbers, caller.user, transaction.now, target) for draft in drafts]
+    targets: dict[object, _Target] = {UNSET: target}
+    for draft in drafts:
+        if draft.project not in targets:
+            targets[draft.project] = _Target(*await task_project(transaction, caller, draft.project))
+    tasks = [
+        _to_task(draft, numbers, caller.user, transaction.now, targets[draft.project]) for draft in drafts
+    ]
     await _require_no_cycle(transaction, caller, drafts, tasks)
     return tasks
 
@@ -163,7 +171,9 @@ def _require_valid(drafts: Sequence[TaskDraft], keys: set[str], missing: set[int
     sources: set[str] = set()
     found: list[Problem] = []
     for index, draft in enumerate(drafts):
-        found += _located(index, draft, problems(**_stored_fields(draft), blocked_by=draft.blocked_by))
+        given = {} if draft.project is UNSET else {"project": draft.project}
+        fields = _stored_fields(draft) | given | {"blocked_by": draft.blocked_by}
+        found += _located(index, draft, problems(**fields))
         for name, value, taken in (("key", draft.key, keys), ("source", draft.source, sources)):
             if value and value in taken:
                 found += _located(index, draft, [Problem(name, f"{name} '{clip(value, 60)}' is not unique")])

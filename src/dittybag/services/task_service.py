@@ -52,6 +52,7 @@ from dittybag.services.task_claims import require_fence, require_unclaimed
 if TYPE_CHECKING:
     from dittybag.domain.task_drafts import TaskDraft, TaskImport
     from dittybag.domain.task_graph import TaskGraph
+    from dittybag.services.task_details import TaskDetails
 
 #: The fields of a task that are lists, in which nothing occurs twice.
 _LISTS: Final = ("blocked_by", "labels", "links")
@@ -432,6 +433,12 @@ class TaskService:
         from dittybag.services.task_graphs import task_graph
 
         return await self._store.read(caller, task_graph, project, root, ended, slow=True)
+
+    async def details(self, caller: Caller, id: int) -> TaskDetails:
+        """Return a task with what is around it; see `task_details`."""
+        from dittybag.services.task_details import task_details
+
+        return await reading(task_details)(self, caller, id)
 
     async def plan(
         self, caller: Caller, drafts: Sequence[TaskDraft], project: str | UnsetType | None = UNSET
