@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged, require_content
@@ -50,7 +50,9 @@ from dittybag.services.task_access import (
 from dittybag.services.task_claims import require_fence, require_unclaimed
 
 if TYPE_CHECKING:
+    from dittybag.domain.task_drafts import TaskDraft, TaskImport
     from dittybag.domain.task_graph import TaskGraph
+    from dittybag.services.task_details import TaskDetails
 
 #: The fields of a task that are lists, in which nothing occurs twice.
 _LISTS: Final = ("blocked_by", "labels", "links")
@@ -431,3 +433,31 @@ class TaskService:
         from dittybag.services.task_graphs import task_graph
 
         return await self._store.read(caller, task_graph, project, root, ended, slow=True)
+
+    async def details(self, caller: Caller, id: int) -> TaskDetails:
+        """Return a task with what is around it; see `task_details`."""
+        from dittybag.services.task_details import task_details
+
+        return await reading(task_details)(self, caller, id)
+
+    async def plan(
+        self, caller: Caller, drafts: Sequence[TaskDraft], project: str | UnsetType | None = UNSET
+    ) -> list[Task]:
+        """Create tasks with edges between them, all of them or none; see `plan_tasks`."""
+        # Imported here because few processes create several tasks at once.
+        from dittybag.services.task_plan import plan_tasks
+
+        return await writing(plan_tasks)(self, caller, drafts, project)
+
+    async def import_drafts(
+        self,
+        caller: Caller,
+        drafts: Sequence[TaskDraft],
+        project: str | UnsetType | None = UNSET,
+        *,
+        dry_run: bool = False,
+    ) -> TaskImport:
+        """Create the tasks that were not imported before; see `import_tasks`."""
+        from dittybag.services.task_plan import import_tasks
+
+        return await writing(import_tasks)(self, caller, drafts, project, dry_run=dry_run)
