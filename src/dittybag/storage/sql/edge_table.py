@@ -43,23 +43,20 @@ class EdgeTable:
         # Mostly nothing waits for the task, so that the others need not be followed.
         if not await self._driver.value(waits, goal):
             return False
-        sql = (
-            f"WITH RECURSIVE {self._reached()} SELECT EXISTS (SELECT 1 FROM reached WHERE reached.task = $2)"
-        )
+        sql = f"WITH RECURSIVE {self._reached()} SELECT EXISTS (SELECT 1 FROM reached WHERE blocker = $2)"
         return bool(await self._driver.value(sql, self._driver.list_value(tasks), goal))
 
     async def all_blockers(self, tasks: Sequence[int]) -> list[tuple[int, int]]:
-        sql = f"""WITH RECURSIVE {self._reached()}
-                  SELECT DISTINCT task, blocker FROM task_edges
-                  WHERE {self._driver.any_of("task", "$1")} OR task IN (SELECT reached.task FROM reached)
-                  ORDER BY task, blocker"""
+        sql = f"WITH RECURSIVE {self._reached()} SELECT task, blocker FROM reached ORDER BY task, blocker"
         return [(row[0], row[1]) for row in await self._driver.rows(sql, self._driver.list_value(tasks))]
 
     def _reached(self) -> str:
-        """SQL for all that the tasks of a placeholder wait for, directly or not."""
-        return f"""reached (task) AS (
-            SELECT blocker FROM task_edges WHERE {self._driver.any_of("task", "$1")}
-            UNION SELECT blocker FROM reached JOIN task_edges ON task_edges.task = reached.task)"""
+        """SQL for the edges by which the tasks of a placeholder wait for others, directly or not."""
+        # BETWEEN, because PostgreSQL without statistics would read the whole table for every step.
+        return f"""reached (task, blocker) AS (
+            SELECT task, blocker FROM task_edges WHERE {self._driver.any_of("task", "$1")}
+            UNION SELECT task_edges.task, task_edges.blocker FROM reached
+            JOIN task_edges ON task_edges.task BETWEEN reached.blocker AND reached.blocker)"""
 
     async def open_blockers(self, task: int, limit: int) -> list[int]:
         sql = """SELECT DISTINCT blocker FROM task_edges JOIN open_tasks ON open_tasks.task = blocker
