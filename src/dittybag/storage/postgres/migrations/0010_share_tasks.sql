@@ -71,46 +71,45 @@ CREATE INDEX claims_by_connection ON claims (connection);
 CREATE INDEX claims_by_end ON claims (until);
 
 -- Its statements look up rows by index whatever the statistics say: after an import there are none yet.
-CREATE FUNCTION update_open_tasks() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION update_open_tasks() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     viewer   text    := coalesce(current_setting('dittybag.viewer', true), '');
     was_open boolean := TG_OP <> 'INSERT' AND OLD.status NOT IN ('done', 'dropped');
     is_open  boolean := TG_OP <> 'DELETE' AND NEW.status NOT IN ('done', 'dropped');
     moved    boolean := TG_OP <> 'UPDATE' OR OLD.blocked_by <> NEW.blocked_by
                         OR OLD.parent IS DISTINCT FROM NEW.parent;
-    recount  text    := 'UPDATE %1$I.open_tasks SET waits_for = waits_for %2$s
-                             (SELECT count(*) FROM %1$I.task_edges
-                              WHERE task_edges.task = open_tasks.task AND blocker = $1)
-                         WHERE task = ANY (ARRAY(SELECT task FROM %1$I.task_edges WHERE blocker = $1))';
 BEGIN
     -- As the owner of the machine: tasks that the viewer cannot see may wait for this one.
     PERFORM set_config('dittybag.viewer', '', true);
     IF was_open AND (moved OR NOT is_open) THEN
-        EXECUTE format(recount, TG_TABLE_SCHEMA, '-') USING OLD.id;
-        EXECUTE format('DELETE FROM %I.open_tasks WHERE task = $1', TG_TABLE_SCHEMA) USING OLD.id;
+        UPDATE open_tasks SET waits_for = waits_for
+            - (SELECT count(*) FROM task_edges WHERE task_edges.task = open_tasks.task AND blocker = OLD.id)
+        WHERE task = ANY (ARRAY(SELECT task_edges.task FROM task_edges WHERE blocker = OLD.id));
+        DELETE FROM open_tasks WHERE task = OLD.id;
     END IF;
     IF moved AND TG_OP <> 'INSERT' THEN
-        EXECUTE format('DELETE FROM %I.task_edges WHERE task = $1 AND part = 0', TG_TABLE_SCHEMA) USING OLD.id;
-        EXECUTE format('DELETE FROM %I.task_edges WHERE blocker = $1 AND part = 1', TG_TABLE_SCHEMA) USING OLD.id;
+        DELETE FROM task_edges WHERE task = OLD.id AND part = 0;
+        DELETE FROM task_edges WHERE blocker = OLD.id AND part = 1;
     END IF;
     IF moved AND TG_OP <> 'DELETE' AND (NEW.blocked_by <> '[]' OR NEW.parent IS NOT NULL) THEN
-        EXECUTE format('INSERT INTO %I.task_edges
-                        SELECT DISTINCT $1, value::bigint, 0 FROM json_array_elements_text($2::json)
-                        UNION ALL SELECT $3, $1, 1 WHERE $3 IS NOT NULL', TG_TABLE_SCHEMA)
-        USING NEW.id, NEW.blocked_by, NEW.parent;
+        INSERT INTO task_edges
+        SELECT DISTINCT NEW.id, value::bigint, 0 FROM json_array_elements_text(NEW.blocked_by::json)
+        UNION ALL SELECT NEW.parent, NEW.id, 1 WHERE NEW.parent IS NOT NULL;
     END IF;
     IF is_open AND (moved OR NOT was_open) THEN
-        EXECUTE format('INSERT INTO %1$I.open_tasks VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
-                            (SELECT count((SELECT task FROM %1$I.open_tasks WHERE open_tasks.task = blocker))
-                             FROM %1$I.task_edges WHERE task_edges.task = $1))', TG_TABLE_SCHEMA)
-        USING NEW.id, NEW.status, NEW."user", NEW.project_id, coalesce(NEW.project, ''), NEW.assignee, NEW.priority,
-              coalesce(NEW.due_date, '~');
-        EXECUTE format(recount, TG_TABLE_SCHEMA, '+') USING NEW.id;
+        INSERT INTO open_tasks
+        VALUES (NEW.id, NEW.status, NEW."user", NEW.project_id, coalesce(NEW.project, ''), NEW.assignee, NEW.priority,
+                coalesce(NEW.due_date, '~'),
+                (SELECT count((SELECT open_tasks.task FROM open_tasks WHERE open_tasks.task = blocker))
+                 FROM task_edges WHERE task_edges.task = NEW.id));
+        UPDATE open_tasks SET waits_for = waits_for
+            + (SELECT count(*) FROM task_edges WHERE task_edges.task = open_tasks.task AND blocker = NEW.id)
+        WHERE task = ANY (ARRAY(SELECT task_edges.task FROM task_edges WHERE blocker = NEW.id));
     ELSIF is_open THEN
-        EXECUTE format('UPDATE %I.open_tasks SET status = $2, "user" = $3, project_id = $4, project = $5,
-                            assignee = $6, priority = $7, due = $8 WHERE task = $1', TG_TABLE_SCHEMA)
-        USING NEW.id, NEW.status, NEW."user", NEW.project_id, coalesce(NEW.project, ''), NEW.assignee, NEW.priority,
-              coalesce(NEW.due_date, '~');
+        UPDATE open_tasks SET status = NEW.status, "user" = NEW."user", project_id = NEW.project_id,
+            project = coalesce(NEW.project, ''), assignee = NEW.assignee, priority = NEW.priority,
+            due = coalesce(NEW.due_date, '~')
+        WHERE task = NEW.id;
     END IF;
     PERFORM set_config('dittybag.viewer', viewer, true);
     RETURN NULL;
