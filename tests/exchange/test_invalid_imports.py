@@ -401,6 +401,21 @@ BAD_FILES: dict[str, tuple[str | bytes, str]] = {
         "project 'nowhere' is not listed in projects",
     ),
     "tasks/000088.md": ("---\ntitle: a\ncomments:\n  - text: b\n---\n", "missing required field `at`"),
+    "tasks/000087.md": ("---\ntitle: a\nlinks:\n" + "- a\n" * 2_000_000 + "---\n", "more than 20,000 values"),
+    "tasks/000086.md": (
+        "---\ntitle: a\nlinks: " + "[" * 2_000_000 + "\n---\n",
+        "nested more than 20 levels deep",
+    ),
+    "tasks/000084.md": (
+        "---\ntitle: a\nlinks: " + "[" * 500_000 + "\n---\n",
+        "nested more than 20 levels deep",
+    ),
+    "tasks/000083.md": (
+        "---\ntitle: a\nlinks:\n" + "- " * 200_000 + "a\n---\n",
+        "nested more than 20 levels deep",
+    ),
+    "tasks/000082.md": ("---\n" + "? " * 200_000 + "a\n---\n", "nested more than 20 levels deep"),
+    "tasks/000081.md": ("---\ntitle: '" + "x" * 2**25 + "'\n---\n", "are larger than 32768 KiB"),
     "projects/default/prompts/empty.md": ("---\ntitle: x\n---\n", "Content must not be empty"),
     "projects/default/prompts/a b.md": ("text", "contains invalid characters"),
     "projects/default/prompts/big.md": ("x" * 1_600_000, "it is larger than"),

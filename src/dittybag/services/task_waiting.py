@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
@@ -79,8 +80,9 @@ class TaskWaiting:
         clock = asyncio.get_running_loop().time
         start = clock()
         while True:
-            # Before looking, so that no change is missed in between.
+            # Before looking, so that no change and no lapse is missed in between.
             woken.clear()
+            lapse = await self._next_lapse(caller)
             if await self._queue.is_any_ready(caller, request):
                 claimed = await self._claim(caller, request)
                 if claimed is not None:
@@ -92,17 +94,17 @@ class TaskWaiting:
                 return None
             if report is not None:
                 report(passed)
-            await self._sleep(caller, woken, wait_seconds - passed)
+            # Until a task changes, the next claim lapses, or it is time to report.
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(min(start + wait_seconds, clock() + _REPORT_INTERVAL, lapse)):
+                    await woken.wait()
 
-    async def _sleep(self, caller: Caller, woken: asyncio.Event, left: float) -> None:
-        """Sleep until a task changes, the next claim lapses, or it is time to report."""
-        lapse = await self._queue.next_lapse(caller)
-        timeout = min(left, _REPORT_INTERVAL)
-        if lapse is not None:
-            timeout = min(timeout, lapse / MICROSECONDS + _LAPSE_MARGIN)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                await woken.wait()
+    async def _next_lapse(self, caller: Caller) -> float:
+        """Return when the next claim lapses, by the clock of the loop."""
+        found = await self._queue.next_lapse(caller)
+        if found is None:
+            return math.inf
+        return asyncio.get_running_loop().time() + found / MICROSECONDS + _LAPSE_MARGIN
 
     async def _claim(self, caller: Caller, request: ClaimRequest) -> ClaimedTask | None:
         """Claim the best ready task, unless this is cancelled."""
@@ -114,11 +116,20 @@ class TaskWaiting:
         try:
             return await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            # It may have failed, or somebody has taken the task away already.
-            with suppress(DittybagError):
-                await self._release(caller, await claiming)
+            await _complete(self._release(caller, claiming))
             raise
 
-    async def _release(self, caller: Caller, claimed: ClaimedTask | None) -> None:
-        if claimed is not None:
-            await self._queue.release(caller, claimed.task.id, fence=claimed.claim.fence)
+    async def _release(self, caller: Caller, claiming: asyncio.Future[T]) -> None:
+        # It may have failed, or somebody has taken the task away already.
+        with suppress(DittybagError):
+            claimed = await claiming
+            if claimed is not None:
+                await self._queue.release(caller, claimed.task.id, fence=claimed.claim.fence)
+
+
+async def _complete(work: Coroutine[Any, Any, None]) -> None:
+    """Run something to its end, even if the caller is cancelled again meanwhile."""
+    running = asyncio.ensure_future(work)
+    while not running.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(running)

@@ -64,13 +64,9 @@ class BoardQuery:
     def __init__(self, driver: SqlDriver, user: str, filter: TaskFilter, view: TaskView) -> None:
         """The caller adds the condition for the text of the filter with `require_text`."""
         self.bindings = Bindings(user)
-        # A statement has one of these two conditions, and PostgreSQL accepts no values that it does not use.
-        hidden = self.bindings.add(driver.list_value(view.hidden)) if view.hidden else None
-        self._visible = visible_tasks(driver, view, self.bindings, "$1", hidden=hidden)
+        self._visible = visible_tasks(driver, view, self.bindings, "$1")
         # Where no index covers the query, a full scan takes a quarter of the time.
-        self._visible_in_scan = visible_tasks(
-            driver, view, self.bindings, "$1", column=driver.unindexed('"user"'), hidden=hidden
-        )
+        self._visible_in_scan = self._visible.replace('"user"', driver.unindexed('"user"'))
         self._has_text = False
         self._is_covered = not any(getattr(filter, name) for name in _UNCOVERED) and filter.waiting is None
         self._conditions = [] if filter.statuses else [COMPLETED if filter.completed else OPEN]

@@ -14,18 +14,15 @@ def visible_tasks(
     *,
     column: str = '"user"',
     table: str = "",
-    hidden: str | None = None,
 ) -> str:
     """SQL for whether a task is visible to the user of a placeholder.
 
     `column`: the column with the user of a task. `table`: the name of the table with a dot, if it is needed.
-    `hidden`: the placeholder of the hidden projects; `None` to add one.
     """
     project = f"{table}project_id"
     allowed = "true"
     if view.hidden:
-        hidden = hidden or bindings.add(driver.list_value(view.hidden))
-        allowed = f"NOT {driver.any_of(project, hidden)}"
+        allowed = f"NOT {driver.any_of(project, bindings.add(driver.list_value(view.hidden)))}"
     is_own = f"{table}{column} = {user}"
     if view.shared:
         return f"({project} IS NULL AND {is_own} OR {project} IS NOT NULL AND {allowed})"
