@@ -73,6 +73,27 @@ text `"more": "900 more characters; offset=11900"`. JSON is never cut.
 
 `null` counts as absent, except for `due_date` of `task_update`, which it clears. Unknown arguments are refused.
 
+## Claims
+
+`task_next` claims a task: it is `doing`, assigned to the caller, and only calls that name its `fence` change it until the claim ends. Everything
+else is refused with `TASK_CLAIMED`, and a fence that is no longer valid with `CLAIM_LOST`.
+
+| what | effect on claims |
+|---|---|
+| a call with the `fence` | renews the claim |
+| any call of a stdio connection or HTTP session | renews its claims, if a third of the shortest lease has passed |
+| the end of a stdio connection, or DELETE of an HTTP session | releases its claims at once |
+| the end of the lease, `until` | the next `task_next` gets the task |
+| `task_done`, `task_release`, or a person who changes status or assignee | ends the claim |
+| a request without a session | has no connection: only the lease counts |
+
+`task_next` gives the task with the highest priority first, then overdue ones and those that are due, then the oldest. Without `project`, it looks in
+the project of the connection; in the project `default`, at everything that the caller may change. With `wait`, later calls of the same connection do
+not wait for it, and it sends progress notifications if the client asks for them.
+
+The resource `dittybag://tasks/ready` has the tasks that can be claimed now: `total`, and in `tasks` the first 50 as in `task_list`. Clients can subscribe
+to it, and are notified when it may have changed, at most a few times a second. The profile `all` lists it among the resource templates.
+
 ## Errors
 
 An error is a text with `isError`: JSON with a code and a message, which has at most 4,000 characters and says what
