@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from dittybag.domain.errors import Invalid, Problem
+from dittybag.yaml_nodes import YamlProblem, parse_yaml, string_data
 
 T = TypeVar("T")
 
@@ -107,12 +108,8 @@ def parse_fields(head: str, type: type[T]) -> T:
 
 
 def _parse_yaml(text: str) -> Any:
-    import yaml  # type: ignore[import-untyped]  # has no types of its own
-
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    try:
-        return yaml.load(text, Loader=loader)  # noqa: S506  # it creates only strings, lists and mappings
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        where = "" if line is None else f" (line {line + 1} of the fields)"
-        raise Invalid([Problem("", f"the fields are not valid YAML{where}")]) from error
+    parsed = parse_yaml(text)
+    if isinstance(parsed, YamlProblem):
+        where = "" if parsed.line is None else f" (line {parsed.line} of the fields)"
+        raise Invalid([Problem("", f"the fields are not valid YAML{where}: {parsed.message}")])
+    return string_data(parsed)

@@ -22,13 +22,13 @@ async def require_edges(
         await _require_task(transaction, caller, parent, "parent")
     # A task waits for those that block it, and its parent waits for it.
     if (path := await _path(transaction, dict.fromkeys(new), task.id)) is not None:
-        raise TaskCycle(await _titles(transaction, caller, [task.id, *path]))
+        raise TaskCycle(await task_titles(transaction, caller, [task.id, *path]))
     if parent is None or parent == task.parent:
         return
     if (
         path := await _path(transaction, {task.id: None} | dict.fromkeys(blocked_by, task.id), parent)
     ) is not None:
-        raise TaskCycle(await _titles(transaction, caller, [parent, *path]))
+        raise TaskCycle(await task_titles(transaction, caller, [parent, *path]))
 
 
 async def _require_task(transaction: Transaction, caller: Caller, id: int, field: str) -> None:
@@ -64,7 +64,7 @@ def _trace(before: Mapping[int, int | None], goal: int) -> list[int]:
     return path[::-1]
 
 
-async def _titles(transaction: Transaction, caller: Caller, ids: Sequence[int]) -> list[str]:
+async def task_titles(transaction: Transaction, caller: Caller, ids: Sequence[int]) -> list[str]:
     """Return the tasks for people. A task that the caller cannot see is named by its number only."""
     titles = []
     for number in ids:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged, require_content
@@ -50,6 +50,9 @@ from dittybag.services.task_access import (
 )
 from dittybag.services.task_claims import require_fence, require_unclaimed
 from dittybag.services.task_edges import require_edges
+
+if TYPE_CHECKING:
+    from dittybag.domain.task_drafts import TaskDraft, TaskImport
 
 #: The fields of a task that are lists, in which nothing occurs twice.
 _LISTS: Final = ("blocked_by", "labels", "links")
@@ -450,3 +453,25 @@ class TaskService:
     count_all = owner_reading(count_all_tasks, slow=True)
     groups = reading(task_groups, slow=True)
     stats = reading(task_stats, slow=True)
+
+    async def plan(
+        self, caller: Caller, drafts: Sequence[TaskDraft], project: str | UnsetType | None = UNSET
+    ) -> list[Task]:
+        """Create tasks with edges between them, all of them or none; see `plan_tasks`."""
+        # Few processes create several tasks at once.
+        from dittybag.services.task_plan import plan_tasks
+
+        return await writing(plan_tasks)(self, caller, drafts, project)
+
+    async def import_drafts(
+        self,
+        caller: Caller,
+        drafts: Sequence[TaskDraft],
+        project: str | UnsetType | None = UNSET,
+        *,
+        dry_run: bool = False,
+    ) -> TaskImport:
+        """Create the tasks that were not imported before; see `import_tasks`."""
+        from dittybag.services.task_plan import import_tasks
+
+        return await writing(import_tasks)(self, caller, drafts, project, dry_run=dry_run)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-#: Prompt metadata is never nested deeper.
+#: Metadata is never nested deeper.
 MAX_DEPTH: Final = 20
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
@@ -155,3 +155,12 @@ def _data(node: YamlNode) -> Any:
     if isinstance(node.value, dict):
         return {key: _data(value) for key, value in node.value.items()}
     return text_of(node)
+
+
+def string_data(node: YamlNode | None) -> Any:
+    """A value as strings, lists and mappings: every scalar is a string, also null. None for an empty text."""
+    if node is None or isinstance(node.value, str):
+        return None if node is None else node.value
+    if isinstance(node.value, list):
+        return [string_data(item) for item in node.value]
+    return {key: string_data(value) for key, value in node.value.items()}
