@@ -31,6 +31,13 @@ async def require_edges(
         raise TaskCycle(await task_titles(transaction, caller, [parent, *path]))
 
 
+async def require_no_cycle(transaction: Transaction, task: int) -> None:
+    """Raise `TaskCycle` if a stored task waits for itself."""
+    blockers = [blocker for _, blocker in await transaction.edges.blockers([task])]
+    if (path := await _path(transaction, dict.fromkeys(blockers), task)) is not None:
+        raise TaskCycle([f"task {number}" for number in (task, *path)])
+
+
 async def _require_task(transaction: Transaction, caller: Caller, id: int, field: str) -> None:
     try:
         await find_task(transaction, caller, id)
