@@ -390,7 +390,7 @@ BAD_FILES: dict[str, tuple[str | bytes, str]] = {
         "---\ntitle: {a: &x [b], c: *x}\n---\n",
         "anchors and aliases (& and *) are not supported",
     ),
-    "tasks/000089.md": ("---\ntitle: {a: b}\n---\n", "Expected `str`, got `object`"),
+    "tasks/000087.md": ("---\ntitle: {a: b}\n---\n", "Expected `str`, got `object`"),
     "tasks/000094.md": ("---\ncolour: red\n---\n", "unknown field `colour`"),
     "tasks/000093.md": (b"---\ntitle: a\n---\n\xff", "it is not UTF-8"),
     "tasks/000092.md": ("---\ntitle: a\npriority: 9\n---\n", "Priority must be between 1 and 5"),

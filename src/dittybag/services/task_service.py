@@ -9,11 +9,12 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged, require_content
+from dittybag.domain.claims import Claim
 from dittybag.domain.entities import ENTITY_TYPES, Entity
 from dittybag.domain.errors import ChangedMeanwhile, TaskNotFound, checked, require
 from dittybag.domain.ports import Store, Transaction, Write
 from dittybag.domain.queries import TaskQuery
-from dittybag.domain.task_graph import MAX_GRAPH, GraphQuery, TaskGraph
+from dittybag.domain.task_graph import MAX_GRAPH, GraphQuery, GraphTask, TaskGraph
 from dittybag.domain.tasks import (
     ASSIGNEE_LENGTH,
     BOARD_COLUMNS,
@@ -348,6 +349,42 @@ async def _connected(transaction: Transaction, root: int) -> list[int]:
     return list(found)
 
 
+class TaskDetails(Struct, frozen=True, kw_only=True):
+    """A task with those that it is connected to, as far as the caller can see them."""
+
+    task: Task
+    #: The live claim of the task.
+    claim: Claim | None
+    parent: GraphTask | None
+    parts: list[GraphTask]
+    #: What must be done or dropped before the task, except for its parts.
+    blockers: list[GraphTask]
+    #: The tasks that wait for this one, except for its parent.
+    blocks: list[GraphTask]
+
+
+async def task_details(transaction: Transaction, caller: Caller, id: int) -> TaskDetails:
+    """Return a task with those that it is connected to. Raises `TaskNotFound`."""
+    task = await find_task(transaction, caller, id)
+    edges = [*await transaction.edges.blockers([id]), *await transaction.edges.blocked([id])]
+    query = GraphQuery(
+        user=caller.user,
+        view=await visible_view(transaction, caller),
+        ended=True,
+        ids=tuple(dict.fromkeys(other for _, other in edges)),
+    )
+    _, others = await transaction.tasks.graph(query)
+    claim = await transaction.claims.get(id)
+    return TaskDetails(
+        task=task,
+        claim=claim if claim is not None and claim.is_live(transaction.now) else None,
+        parent=next((other for other in others if other.id == task.parent), None),
+        parts=[other for other in others if other.parent == id],
+        blockers=[other for other in others if other.id in task.blocked_by],
+        blocks=[other for other in others if id in other.blocked_by],
+    )
+
+
 async def completion_counts(transaction: Transaction, caller: Caller, since: int) -> dict[int, int]:
     """Count the tasks completed since a time, by quarter of an hour since 1970."""
     view = await visible_view(transaction, caller)
@@ -435,6 +472,7 @@ class TaskService:
     create = writing(create_task)
     create_all = writing(create_tasks)
     get = reading(find_task)
+    details = reading(task_details)
     status_board = reading(status_board, slow=True)
     graph = reading(task_graph, slow=True)
     page = reading(page_tasks)
