@@ -16,6 +16,7 @@ from dittybag.domain.changes import Interface
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import (
     COMMENT_LENGTH,
     LINK_LENGTH,
@@ -27,6 +28,7 @@ from dittybag.domain.tasks import (
 )
 from dittybag.services.caller import Caller
 from dittybag.services.prompt_service import PromptAddress, PromptChange
+from dittybag.services.purge_service import Selection
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.exchange.exchange_data import NAMES, fill_database
@@ -185,6 +187,31 @@ async def test_an_exported_project_takes_its_tasks_along_but_no_references_to_ot
     await export_folder(tmp_path / "c.db", tmp_path / "two", project="team", history=history)
     assert read_files(tmp_path / "one") == read_files(tmp_path / "two")
     assert is_consistent(tmp_path / "b.db")
+
+
+async def test_purged_tasks_of_a_project_round_trip_with_history(tmp_path: Path) -> None:
+    async def work(transaction: Transaction, team: Project) -> None:
+        for number in range(3):
+            task = await create_task(transaction, title=f"T{number}", project="team", project_id=team.id)
+            await update_task(transaction, task, labels=("new",))
+        await create_task(transaction, title="Private")
+
+    await write_tasks(tmp_path / "a.db", work)
+    workspace = Workspace(SqliteStore(str(tmp_path / "a.db")))
+    owner = Caller(1, "me")
+    await workspace.purges.run(owner, Selection((("task", "1"),)))
+    await workspace.purges.run(owner, Selection((("task", "4"),)))
+    [change] = await workspace.history.page(owner, ChangeQuery(kind="task", entity="2", limit=1))
+    await workspace.purges.run(owner, Selection((("task", "2"),), before=change.at + 1))
+    await workspace.projects.rename("team", "crew", actor="me")
+    await workspace.store.close()
+    for project in (None, "crew"):
+        file, copy = tmp_path / f"{project}.json", tmp_path / f"{project}.db"
+        exported = await export_json(tmp_path / "a.db", file, project=project)
+        assert (await import_into(copy, file)).exact
+        assert await export_json(copy, tmp_path / "b.json", project=project) == exported
+        assert is_consistent(copy)
+    assert dump_tables(tmp_path / "None.db") == dump_tables(tmp_path / "a.db")
 
 
 async def test_the_largest_task_round_trips_in_a_folder(tmp_path: Path) -> None:

@@ -312,6 +312,17 @@ async def test_shared_tasks_move_to_the_project_of_an_import(database: Path, tmp
     assert rows(database, "SELECT name FROM projects") == [("default",)]
 
 
+async def test_a_shared_task_of_the_default_project_needs_no_list_of_projects(
+    database: Path, tmp_path: Path
+) -> None:
+    task = {"title": "Shared", "created_at": MOMENT, "project": "default", "shared": True}
+    source = write_export(tmp_path / "tasks.json", tasks=[task])
+    for target in (database, tmp_path / "empty.db"):
+        await import_into(target, source)
+        sql = "SELECT project, project_id FROM tasks WHERE title = 'Shared'"
+        assert rows(target, sql) == [("default", 1)]
+
+
 async def test_all_edges_of_a_large_workspace_are_merged(database: Path, tmp_path: Path) -> None:
     await fill_database(tmp_path / "other.db", 2, 2, 300)
     await export_json(tmp_path / "other.db", tmp_path / "other.json")

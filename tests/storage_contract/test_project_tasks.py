@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.accounts import Principal
+from dittybag.domain.accounts import Principal, Role
 from dittybag.domain.changes import PURGED_LABEL, Change
-from dittybag.domain.errors import ProjectGone, TaskCycle
+from dittybag.domain.errors import NotAllowed, NothingToPurge, ProjectGone, TaskCycle
 from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import Task
@@ -186,6 +186,31 @@ async def test_the_members_of_a_project_see_that_a_task_was_purged(
     ]
     private = ChangeQuery(project=garden.project, kind="task", entity="3")
     assert await session.workspace.history.page(member, private) == []
+
+
+async def test_a_task_of_a_project_is_purged_by_those_who_may_change_the_project(
+    session: StoreSession, garden: StoreSession
+) -> None:
+    first, second, private = await fill(garden)
+    purges = session.workspace.purges
+    accounts = session.workspace.accounts
+    callers = []
+    roles: tuple[tuple[str, Role], ...] = (("ann", "read"), ("bob", "write"))
+    for user, role in roles:
+        await accounts.add_user(user, actor=ACTOR)
+        await accounts.share("garden", user, role, actor=ACTOR)
+        callers.append(Caller(garden.project, user, user, Principal(user, "admin", role)))
+    reader, writer = callers
+    chosen = Selection((("task", str(first.id)),))
+    with pytest.raises(NotAllowed):
+        await purges.run(reader, chosen)
+    with pytest.raises(NothingToPurge):
+        await purges.run(writer, Selection((("task", str(private.id)),)))
+    with pytest.raises(NothingToPurge):
+        await purges.run(replace(writer, project=session.project), chosen)
+    await purges.run(writer, chosen)
+    assert await find_task(session, first.id) is None
+    assert await found(session, second.id) == second
 
 
 async def test_a_log_with_purged_tasks_of_a_project_is_copied(

@@ -20,8 +20,9 @@ async def require_edges(
         await _require_task(transaction, caller, blocker, "blocked_by")
     if parent is not None and parent != task.parent:
         await _require_task(transaction, caller, parent, "parent")
-    # A task waits for those that block it, and its parent waits for it.
-    if (path := await _path(transaction, dict.fromkeys(new), task.id)) is not None:
+    # A task waits for those that block it, and its parent waits for it. Nothing waits for a new task.
+    path = await _path(transaction, dict.fromkeys(new), task.id) if task.id else None
+    if path is not None:
         raise TaskCycle(await task_titles(transaction, caller, [task.id, *path]))
     if parent is None or parent == task.parent:
         return

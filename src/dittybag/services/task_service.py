@@ -9,12 +9,10 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged, require_content
-from dittybag.domain.claims import Claim
 from dittybag.domain.entities import ENTITY_TYPES, Entity
 from dittybag.domain.errors import ChangedMeanwhile, TaskNotFound, checked, require
 from dittybag.domain.ports import Store, Transaction, Write
 from dittybag.domain.queries import TaskQuery
-from dittybag.domain.task_graph import MAX_GRAPH, GraphQuery, GraphTask, TaskGraph
 from dittybag.domain.tasks import (
     ASSIGNEE_LENGTH,
     BOARD_COLUMNS,
@@ -50,10 +48,11 @@ from dittybag.services.task_access import (
     visible_view,
 )
 from dittybag.services.task_claims import require_fence, require_unclaimed
-from dittybag.services.task_edges import require_edges
 
 if TYPE_CHECKING:
     from dittybag.domain.task_drafts import TaskDraft, TaskImport
+    from dittybag.domain.task_graph import TaskGraph
+    from dittybag.services.task_relations import TaskRelations
 
 #: The fields of a task that are lists, in which nothing occurs twice.
 _LISTS: Final = ("blocked_by", "labels", "links")
@@ -184,6 +183,9 @@ async def _require_edges(
     transaction: Transaction, caller: Caller, task: Task, fields: Mapping[str, Any]
 ) -> None:
     if "blocked_by" in fields or fields.get("parent") is not None:
+        # Imported here because few tasks have edges.
+        from dittybag.services.task_edges import require_edges
+
         blocked_by = fields.get("blocked_by", task.blocked_by)
         parent = fields.get("parent", task.parent)
         await require_edges(transaction, caller, task, blocked_by=blocked_by, parent=parent)
@@ -315,76 +317,6 @@ async def status_board(
     return columns
 
 
-async def task_graph(
-    transaction: Transaction,
-    caller: Caller,
-    *,
-    project: str | None = None,
-    root: int | None = None,
-    ended: bool = False,
-) -> TaskGraph:
-    """Return the open tasks, or all of them, with their edges, those with the highest priority first.
-
-    `root`: only the tasks that this one waits for, and those that wait for it, ended ones included.
-    """
-    query = GraphQuery(user=caller.user, view=await visible_view(transaction, caller))
-    if root is None:
-        query = replace(query, project=project, ended=ended)
-    else:
-        await find_task(transaction, caller, root)
-        query = replace(query, ids=tuple(await _connected(transaction, root)), ended=True)
-    total, found = await transaction.tasks.graph(query)
-    return TaskGraph({task.id: task for task in found}, total - len(found))
-
-
-async def _connected(transaction: Transaction, root: int) -> list[int]:
-    """Return a task, those that it waits for and those that wait for it, in all."""
-    found = {root: None}
-    for neighbours in (transaction.edges.blockers, transaction.edges.blocked):
-        level = [root]
-        while level and len(found) < MAX_GRAPH:
-            new = dict.fromkeys(other for _, other in await neighbours(level))
-            level = [number for number in new if number not in found]
-            found |= dict.fromkeys(level)
-    return list(found)
-
-
-class TaskDetails(Struct, frozen=True, kw_only=True):
-    """A task with those that it is connected to, as far as the caller can see them."""
-
-    task: Task
-    #: The live claim of the task.
-    claim: Claim | None
-    parent: GraphTask | None
-    parts: list[GraphTask]
-    #: What must be done or dropped before the task, except for its parts.
-    blockers: list[GraphTask]
-    #: The tasks that wait for this one, except for its parent.
-    blocks: list[GraphTask]
-
-
-async def task_details(transaction: Transaction, caller: Caller, id: int) -> TaskDetails:
-    """Return a task with those that it is connected to. Raises `TaskNotFound`."""
-    task = await find_task(transaction, caller, id)
-    edges = [*await transaction.edges.blockers([id]), *await transaction.edges.blocked([id])]
-    query = GraphQuery(
-        user=caller.user,
-        view=await visible_view(transaction, caller),
-        ended=True,
-        ids=tuple(dict.fromkeys(other for _, other in edges)),
-    )
-    _, others = await transaction.tasks.graph(query)
-    claim = await transaction.claims.get(id)
-    return TaskDetails(
-        task=task,
-        claim=claim if claim is not None and claim.is_live(transaction.now) else None,
-        parent=next((other for other in others if other.id == task.parent), None),
-        parts=[other for other in others if other.parent == id],
-        blockers=[other for other in others if other.id in task.blocked_by],
-        blocks=[other for other in others if id in other.blocked_by],
-    )
-
-
 async def completion_counts(transaction: Transaction, caller: Caller, since: int) -> dict[int, int]:
     """Count the tasks completed since a time, by quarter of an hour since 1970."""
     view = await visible_view(transaction, caller)
@@ -472,9 +404,7 @@ class TaskService:
     create = writing(create_task)
     create_all = writing(create_tasks)
     get = reading(find_task)
-    details = reading(task_details)
     status_board = reading(status_board, slow=True)
-    graph = reading(task_graph, slow=True)
     page = reading(page_tasks)
     update = writing(update_task)
     complete = writing(complete_task)
@@ -513,3 +443,19 @@ class TaskService:
         from dittybag.services.task_plan import import_tasks
 
         return await writing(import_tasks)(self, caller, drafts, project, dry_run=dry_run)
+
+    async def graph(
+        self, caller: Caller, *, project: str | None = None, root: int | None = None, ended: bool = False
+    ) -> TaskGraph:
+        """See `task_graph`."""
+        # Imported here because few processes draw graphs.
+        from dittybag.services.task_graphs import task_graph
+
+        return await self._store.read(caller, task_graph, project, root, ended, slow=True)
+
+    async def relations(self, caller: Caller, id: int) -> TaskRelations:
+        """See `task_relations`."""
+        # Imported here because few processes show a task in full.
+        from dittybag.services.task_relations import task_relations
+
+        return await self._store.read(caller, task_relations, id)
