@@ -91,6 +91,7 @@ def test_json_output_has_all_fields(tmp_path: Path) -> None:
         "links": ["https://example.com"],
         "parent": 1,
         "blocked_by": [],
+        "shared": True,
     }
     assert show_task(tmp_path, 2) == {
         **added,

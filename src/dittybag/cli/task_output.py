@@ -24,7 +24,12 @@ _OPTIONAL_COLUMNS: Final = ("status", "assignee", "waits for", "estimate")
 
 def task_data(task: Task, now: datetime) -> dict[str, Any]:
     """Return a task for JSON output."""
-    return {**to_data(task), "completed": task.completed, "overdue": is_overdue(task, now)}
+    return {
+        **to_data(task),
+        "completed": task.completed,
+        "overdue": is_overdue(task, now),
+        "shared": task.project_id is not None,
+    }
 
 
 def claim_data(claim: Claim) -> dict[str, Any]:

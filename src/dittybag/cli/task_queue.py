@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from dittybag.cli.error_output import ExitStatus, wants_json
-from dittybag.cli.output import clip_line, hint, print_json, print_result
+from dittybag.cli.output import clip_line, hint, note, print_json, print_result
 from dittybag.cli.read_input import refuse
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.task_options import (
@@ -100,18 +100,32 @@ def claim_next(
         session = acting_as(session, actor)
         request = _request(lease, project=await chosen_project(session, options), labels=labels)
         with _cancelled_by_sigterm():
-            found = await session.workspace.task_waiting.claim_next(session.caller, request, wait)
+            found = await session.workspace.task_waiting.claim_next(
+                session.caller, request, wait, _waiting_reporter()
+            )
         if found is not None:
             await _hand_over(session, found)
         return found is not None
 
-    if not options.run(work):
+    # Without a database, it would wait for tasks of an empty temporary one.
+    if not options.run(work, create=wait > 0 and options.settings.is_default_database):
         refuse(
             "No task became ready in time" if wait else "No task is ready",
             "to wait for one, use --wait; to see what is in work or blocked, run: dittybag task list",
             status=ExitStatus.NONE_READY,
             code="NONE_READY",
         )
+
+
+def _waiting_reporter() -> Callable[[float], None]:
+    """Return a function that says once that no task is ready yet."""
+    lines = iter(["waiting for a task to become ready; press Ctrl-C to stop"])
+
+    def report(seconds: float) -> None:
+        for line in lines:
+            note(line)
+
+    return report
 
 
 def _request(lease: int, *, project: str | None = None, labels: tuple[str, ...] = ()) -> ClaimRequest:
