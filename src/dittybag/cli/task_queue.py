@@ -264,7 +264,7 @@ def _print_claimed(found: ClaimedTask, taken: dict[int, str]) -> None:
     print_task(found.task, parent=found.parent, more=[("held by", held)])
     print_group("Done before", found.done_before)
     for task in found.done_before:
-        print_comments(task.comments)
+        print_comments(task.comments, task=task.id)
     print_comments(found.task.comments)
     report_taken(taken)
     hint(f"when it is done, run: dittybag task done {number} --fence {fence}")

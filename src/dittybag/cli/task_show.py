@@ -132,9 +132,10 @@ def print_group(title: str, tasks: Sequence[GraphTask | Task]) -> None:
         click.echo(f"  {task.id:>{numbers}}  {task.status:{statuses}}  {clip_line(task.title)}")
 
 
-def print_comments(comments: Sequence[Comment]) -> None:
-    """Print comments, each with its author and local time."""
+def print_comments(comments: Sequence[Comment], *, task: int | None = None) -> None:
+    """Print comments, each with its author and local time. `task`: the number of another task."""
+    on_task = "" if task is None else f" on task {task}"
     for comment in comments:
         click.echo()
-        click.secho(f"{clip_line(comment.author, 200)}, {format_local(comment.at)}:", bold=True)
+        click.secho(f"{clip_line(comment.author, 200)}{on_task}, {format_local(comment.at)}:", bold=True)
         click.echo(terminal_safe(comment.text), nl=not comment.text.endswith("\n"))
