@@ -188,6 +188,7 @@ CASES: dict[str, ServiceCall] = {
     "tasks.search": own(lambda it, who, populated: it.search(who, "One")),
     "tasks.groups": own(lambda it, who, populated: it.groups(who)),
     "tasks.stats": own(lambda it, who, populated: it.stats(who)),
+    "tasks.relations": own(lambda it, who, populated: it.relations(who, populated.task)),
 }
 
 MEMBER = Principal("alice", "write", "write")
