@@ -92,8 +92,11 @@ async def _require_claimable(
         raise TaskNotReady(task.id, f"is {'in review' if task.status == 'review' else task.status}")
     if task.status == "doing" and not has_lapsed and task.assignee not in (None, *_names(caller)):
         raise TaskNotReady(task.id, f"is in work, assigned to '{clip(task.assignee or '')}'")
-    if blockers := await transaction.edges.open_blockers(task.id, _MAX_RELATED):
-        raise TaskNotReady(task.id, f"waits for {', '.join(f'task {blocker}' for blocker in blockers)}")
+    if (await transaction.edges.waiting([task.id])).get(task.id):
+        blockers = await transaction.edges.open_blockers(task.id, _MAX_RELATED)
+        found = [await _find_or_none(transaction, caller, blocker) for blocker in blockers]
+        named = ", ".join(f"task {blocker.id}" for blocker in found if blocker is not None)
+        raise TaskNotReady(task.id, f"waits for {named or 'a task that you cannot see'}")
 
 
 async def _claim(

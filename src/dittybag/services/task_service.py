@@ -331,6 +331,9 @@ async def latest_task_change(transaction: Transaction, caller: Caller, id: int) 
     view = await visible_view(transaction, caller)
     if change.state.user != caller.user if change.project is None else change.project in view.hidden:
         raise TaskNotFound(id)
+    if change.after is not None and await transaction.find("task", id=id) is None:
+        # It left the project, and row-level security hides the changes since then.
+        raise TaskNotFound(id)
     if isinstance(change.state, Purged):
         require_content([change])
     return change
@@ -349,7 +352,7 @@ async def undo_latest_task_change(
         raise ChangedMeanwhile
     await require_unlocked(transaction, caller, latest.project)
     require_content([latest])
-    return await restore_state(transaction, latest, latest.before)
+    return await restore_state(transaction, caller, latest, latest.before)
 
 
 async def task_groups(transaction: Transaction, caller: Caller) -> list[TaskGroup]:
