@@ -18,7 +18,7 @@ from dittybag.cli.task_options import (
     run_on_tasks,
 )
 from dittybag.cli.task_output import print_saved
-from dittybag.cli.workspace_options import WorkspaceOptions, in_project, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
 from dittybag.domain.projects import AUTOMATIC
 from dittybag.domain.tasks import COMMENT_LENGTH, NOTES_LENGTH, STATUSES, Task
 
@@ -106,7 +106,7 @@ def _given_fields(fields: dict[str, Any]) -> dict[str, Any]:
 @click.command("add", StrictCommand)
 @click.argument("title", type=text, nargs=-1, required=True)
 @_field_options
-@in_project
+@in_any_project
 def add(title: tuple[str, ...], options: WorkspaceOptions, **fields: Any) -> None:
     """Add a task.
 
@@ -132,7 +132,7 @@ def add(title: tuple[str, ...], options: WorkspaceOptions, **fields: Any) -> Non
 @click.option("--title", metavar="TEXT", type=text, help="New title.")
 @_field_options
 @fence_option
-@in_project
+@in_any_project
 def update(id: int, options: WorkspaceOptions, fence: int | None, **fields: Any) -> None:
     """Update a task. Fields that are not given stay the same.
 

@@ -13,7 +13,7 @@ from dittybag.cli.output import hint, note, print_json
 from dittybag.cli.read_input import usage_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.task_options import chosen_project
-from dittybag.cli.workspace_options import WorkspaceOptions, in_project
+from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project
 from dittybag.domain.display import format_count
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _MAX_NAMED: Final = 12
     show_default=True,
     help="What to print: a tree, a Mermaid flowchart, JSON, or an SVG picture.",
 )
-@in_project
+@in_any_project
 def graph(id: int | None, options: WorkspaceOptions, *, everything: bool, format_: str) -> None:
     """Show which open tasks wait for which, or those around one task.
 

@@ -14,7 +14,7 @@ from dittybag.cli.read_input import text, usage_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.task_options import chosen_project, label_option, local_now, parse_due_date
 from dittybag.cli.task_output import is_overdue, print_tasks
-from dittybag.cli.workspace_options import WorkspaceOptions, in_project, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
 from dittybag.domain import due_dates
 from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import NO_PROJECT, STATUSES, Task
@@ -79,7 +79,7 @@ class _Filters(Struct, frozen=True, kw_only=True):
 @click.option("--overdue", is_flag=True, help="Only overdue tasks.")
 @click.option("--due", metavar="WHEN", type=parse_due_date, help="Only tasks due by then, such as fri or 2w.")
 @limit_option(50)
-@in_project
+@in_any_project
 def list_tasks(options: WorkspaceOptions, **values: object) -> None:
     """List open tasks, highest priority first: yours, and those of projects.
 

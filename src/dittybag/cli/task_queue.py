@@ -28,7 +28,7 @@ from dittybag.cli.task_options import (
     taken_data,
 )
 from dittybag.cli.task_output import claim_data, describe, format_local, print_saved, task_data
-from dittybag.cli.workspace_options import WorkspaceOptions, in_project, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
 from dittybag.domain.claims import DEFAULT_LEASE, MAX_WAIT
 from dittybag.domain.times import iso
 
@@ -75,7 +75,7 @@ _lease_option: Final = click.option(
     help="Wait until a task is ready, at most for TIME.",
 )
 @actor_option
-@in_project
+@in_any_project
 def claim_next(
     options: WorkspaceOptions, labels: tuple[str, ...], lease: int, wait: float, actor: str | None
 ) -> None:

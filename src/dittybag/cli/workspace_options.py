@@ -206,15 +206,18 @@ _workspace_options: Final = option_group(
     click.option("--db", metavar="FILE", type=text, help="Path or URL of a database."),
     json_option,
 )
-_project_option: Final = click.option(
-    "-p",
-    "--project",
-    "project_name",
-    metavar="NAME",
-    type=text,
-    shell_complete=complete_projects,
-    help="Project, or `auto` for that of the current folder (default: `default`).",
-)
+
+
+def _project_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "-p",
+        "--project",
+        "project_name",
+        metavar="NAME",
+        type=text,
+        shell_complete=complete_projects,
+        help=f"Project, or `auto` for that of the current folder (default: {default}).",
+    )
 
 
 def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -231,4 +234,9 @@ def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def in_project(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add --project, --workspace, --db and --json to a command, which receives `options`."""
-    return _project_option(in_workspace(function))
+    return _project_option("`default`")(in_workspace(function))
+
+
+def in_any_project(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Like `in_project`, for tasks: without a project, a new one is the user's, and all of them are found."""
+    return _project_option("none")(in_workspace(function))
