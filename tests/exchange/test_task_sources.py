@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dittybag.domain.errors import DittybagError, Invalid, SourceFailed, SourceNotFound, UnknownFormat
 from dittybag.domain.task_drafts import TaskDraft
 from dittybag.domain.tasks import Comment, problems
 from dittybag.exchange import task_input
-from dittybag.exchange.task_sources import TasksRead, read_tasks
+from dittybag.exchange.task_input import TaskInput
+from dittybag.exchange.task_sources import TasksRead, read_task_file, read_tasks
 
 JANUARY = 1_767_225_600_000_000
 """2026-01-01T00:00:00Z."""
@@ -33,13 +37,21 @@ def read(tmp_path: Path) -> Read:
         else:
             path.write_text(content if isinstance(content, str) else json.dumps(content, indent=1))
         found = read_tasks(str(path), format)
-        for draft in found.drafts:
-            # Whatever the source has, the values are valid.
-            given = {name: getattr(draft, name) for name in draft.__struct_fields__}
-            assert not problems(**given | {"links": (*draft.links, draft.source)})
+        require_valid(found)
         return found
 
     return write_and_read
+
+
+def require_valid(found: TasksRead) -> None:
+    """Check that whatever the source has, the values and edges of the drafts are valid."""
+    keys = {draft.key for draft in found.drafts}
+    assert len(keys) == len({draft.source for draft in found.drafts}) == len(found.drafts)
+    for draft in found.drafts:
+        fields = {name: getattr(draft, name) for name in draft.__struct_fields__}
+        assert not problems(**fields | {"links": (*draft.links, draft.source)})
+        assert keys.issuperset(draft.blocked_by)
+        assert draft.parent is None or draft.parent in keys
 
 
 def only(found: TasksRead) -> TaskDraft:
@@ -108,6 +120,10 @@ def test_a_csv_file_becomes_tasks(read: Read) -> None:
 def test_a_csv_file_needs_only_titles(read: Read, separator: str, title: str) -> None:
     found = read(f"\ufeff{title}{separator}status\r\nOne{separator}todo\r\n\r\nTwo{separator}done\r\n")
     assert [(draft.title, draft.status) for draft in found.drafts] == [("One", "todo"), ("Two", "done")]
+
+
+def test_the_first_column_may_be_empty(read: Read) -> None:
+    assert only(read("\n\ttitle\tstatus\n\tOne\tdone\n")).title == "One"
 
 
 def test_rows_without_ids_keep_their_source_when_other_rows_or_values_change(read: Read) -> None:
@@ -581,6 +597,12 @@ def test_broken_files_of_backlog_are_all_named(tmp_path: Path, backlog: Callable
     assert "tasks/task-3 - C.md: it has no id" in messages
 
 
+def test_large_files_of_backlog_are_refused(tmp_path: Path, backlog: Callable[..., None]) -> None:
+    backlog("tasks/task-1 - A.md", "id: task-1\ntitle: A", "x" * 2_100_000)
+    with pytest.raises(SourceFailed, match=r"tasks/task-1 - A\.md could not be read: it is larger than"):
+        read_tasks(str(tmp_path / "project"))
+
+
 def test_links_in_a_folder_are_not_followed(tmp_path: Path, backlog: Callable[..., None]) -> None:
     backlog("tasks/task-1 - A.md", "id: task-1\ntitle: A")
     secret = tmp_path / "secret.md"
@@ -659,13 +681,14 @@ def test_a_missing_source_is_reported(tmp_path: Path) -> None:
         (b'{"tasks": ' + b"[" * 100_000, "not valid JSON|nested too deeply|not of a known program"),
         (b'[{"id": "a", "title": ' + b"[" * 100_000 + b"]" * 100_000 + b"}]", "nested too deeply"),
         (b'[{"id": "a", "status": "open", "priority": 1' + b"0" * 5_000 + b"}]", "out of range"),
-        (b'[{"id": "a", "title": 5, "status": "open"}]', r"Expected `str`, got `int` - at `\$\[0\].title`"),
-        (b'{"id": "a", "title": "A"}\n{"id": "b", "title": 5}', "line 2: Expected `str`"),
+        (b'[{"id": "a", "title": 5, "status": "open"}]', r"got `int` - at `\$\[0\].title`"),
+        (b'{"id": "a", "title": "A"}\n{"id": "b", "title": 5}', "line 2: Expected `str . null`"),
         (b'[{"id": "a", "title": "\\ud800"}]', "not valid JSON"),
         (b'[{"id": "a", "labels": [["a"]]}]', "Expected `str`"),
         (b'[{"id": "a"}, {"title": "b"}]', "an issue has no id"),
         (b'title,notes\n"A,open quote\n', "line 2: unexpected end of data"),
         (b"[" + b"{}," * 2_000_001 + b"{}]", "more than 2,000,000 objects"),
+        (b'[{"id": "a", "labels": [' + b'"",' * 5_000_001 + b'""]}]', "more than 5,000,000 values"),
         (lines(*(issue(str(n)) for n in range(10_001))).encode(), "more than 10,000 tasks"),
         (json.dumps([issue(str(n)) for n in range(10_001)]).encode(), "more than 10,000 tasks"),
         (b"title\n" + b"A\n" * 10_001, "more than 10,000 tasks"),
@@ -687,6 +710,10 @@ def test_files_over_the_maximum_size_are_refused(
         file.truncate(task_input.MAX_BYTES + 1)
     with pytest.raises(SourceFailed, match="it is larger than 50 MB"):
         read_tasks(str(tmp_path / "large.csv"))
+
+
+def test_braces_in_texts_are_not_objects(read: Read) -> None:
+    assert only(read([issue("a", description="{x} " * 2_100_000)])).notes == ("{x} " * 25_000)
 
 
 def test_values_that_the_rules_refuse_are_adjusted_and_noted(read: Read) -> None:
@@ -731,6 +758,75 @@ def test_values_that_the_rules_refuse_are_adjusted_and_noted(read: Read) -> None
         "the id occurs more than once; edges lead to the first task with it (f)",
         f"dependency on '{'f' * 200}', which is not in the source, was left out (f#2)",
     ]
+
+
+#: Values of any type and any text, in the places where the programs have values.
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+NAMES = st.sampled_from(
+    [
+        "id",
+        "title",
+        "number",
+        "status",
+        "state",
+        "priority",
+        "labels",
+        "dependencies",
+        "subtasks",
+        "tasks",
+        "issues",
+        "comments",
+        "parent",
+        "blockedBy",
+        "depends_on_id",
+        "type",
+        "nodes",
+        "url",
+        "closed_at",
+        "created_at",
+        "estimated_minutes",
+        "assignees",
+        "due_at",
+        "master",
+    ]
+)
+IDS = st.sampled_from(["a", "b", "1", "1.1", 1, 2])
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS | IDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES | TEXTS, inner, max_size=6),
+    max_leaves=20,
+)
+TABLES = st.lists(st.lists(TEXTS | NAMES, max_size=5).map(",".join), max_size=5).map("\n".join)
+
+
+@given(
+    content=ANYTHING.map(json.dumps)
+    | st.lists(ANYTHING, max_size=3).map(lambda items: "\n".join(map(json.dumps, items)))
+    | TABLES.map(lambda table: f"id,title,parent,blocked_by,status,due,created\n{table}")
+    | TEXTS,
+    format=st.sampled_from([None, "csv", "task-master", "beads", "github"]),
+)
+def test_any_file_is_read_or_refused(content: str, format: str | None) -> None:
+    try:
+        found = read_task_file(TaskInput("any", content.encode()), format)
+    except DittybagError:
+        return
+    require_valid(found)
+
+
+@given(head=ANYTHING.map(json.dumps) | TEXTS, body=TEXTS)
+def test_any_file_of_backlog_is_read_or_refused(head: str, body: str) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "tasks")
+        path.mkdir()
+        (path / "task-1.md").write_text(
+            f"---\nid: task-1\ntitle: A\nlabels: {head}\nassignee: {head}\n---\n{body}"
+        )
+        try:
+            found = read_tasks(folder)
+        except DittybagError:
+            return
+        require_valid(found)
 
 
 def test_a_task_with_too_many_dependencies_keeps_the_first(read: Read) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.errors import Invalid, ProjectNotFound, TaskCycle
+from dittybag.domain.accounts import Principal, Role
+from dittybag.domain.errors import Invalid, NotAllowed, ProjectNotFound, TaskCycle
 from dittybag.domain.task_drafts import MAX_DRAFTS, TaskDraft
 from dittybag.domain.tasks import Comment, Task
+from dittybag.services.caller import Caller
 from tests.storage_contract.log_consistency import check_log
 from tests.storage_contract.store_session import StoreSession
 
@@ -82,7 +84,7 @@ async def test_edges_may_point_to_existing_tasks(session: StoreSession) -> None:
     assert new.blocked_by == (old.id,)
 
 
-@pytest.mark.parametrize("number", [-1, 0, 99])
+@pytest.mark.parametrize("number", [-1, 0, 99, 2**63, 10**30])
 async def test_edges_to_missing_tasks_are_refused(session: StoreSession, number: int) -> None:
     for edges in ({"parent": number}, {"blocked_by": (number,)}):
         with pytest.raises(Invalid, match=f"^task 2 'B': {next(iter(edges))}: task {number} does not exist$"):
@@ -130,6 +132,13 @@ async def test_a_cycle_through_existing_tasks_is_refused_and_named(session: Stor
     names = {"part 'PART'", f"task {later.id} 'LATER'", f"task {whole.id} 'WHOLE'"}
     assert set(caught.value.tasks) == names
     assert await count(session) == 2
+
+
+async def test_a_long_cycle_is_named_in_a_short_message(session: StoreSession) -> None:
+    plan = [draft(f"k{number}", f"k{(number + 1) % 150}") for number in range(150)]
+    with pytest.raises(TaskCycle) as caught:
+        await session.workspace.tasks.plan(session.caller, plan)
+    assert str(caught.value).endswith(" → k19 'K19' → 130 more → k0 'K0'")
 
 
 async def test_a_cycle_through_an_existing_part_is_refused(session: StoreSession) -> None:
@@ -227,6 +236,13 @@ async def test_a_second_import_changes_nothing(session: StoreSession) -> None:
     assert await session.store.read(lambda transaction: transaction.changes.newest_seq()) == newest
 
 
+async def test_drafts_need_no_keys(session: StoreSession) -> None:
+    drafts = [TaskDraft(title=f"T{number}", source=f"x:{number}") for number in range(4)]
+    await session.workspace.tasks.import_drafts(session.caller, drafts[:2])
+    result = await session.workspace.tasks.import_drafts(session.caller, drafts)
+    assert ([task.title for task in result.created], result.known) == (["T2", "T3"], 2)
+
+
 async def test_a_later_import_adds_new_tasks_with_edges_to_known_ones(session: StoreSession) -> None:
     await session.workspace.tasks.import_drafts(session.caller, [draft("a", source="x:a")])
     drafts = [draft("a", source="x:a"), draft("b", "a", source="x:b"), draft("c", parent="a", source="x:c")]
@@ -247,6 +263,58 @@ async def test_the_same_tasks_can_be_imported_into_each_project_and_by_each_user
     for caller, project in ((session.caller, None), (session.caller, "team"), (other, None)):
         assert len((await session.workspace.tasks.import_drafts(caller, drafts, project)).created) == 1
         assert (await session.workspace.tasks.import_drafts(caller, drafts, project)).known == 1
+
+
+async def test_a_task_that_only_names_a_project_is_not_one_of_it(session: StoreSession) -> None:
+    await session.workspace.tasks.create(session.caller, title="A", project="later", links=("x:a",))
+    await session.workspace.projects.create("later", actor="tester")
+    result = await session.workspace.tasks.import_drafts(session.caller, [draft("a", source="x:a")], "later")
+    assert (len(result.created), result.known) == (1, 0)
+
+
+async def shared_project(session: StoreSession) -> dict[str, Caller]:
+    """Create a project, and return callers who write, read and cannot see it."""
+    accounts = session.workspace.accounts
+    await session.workspace.projects.create("team", actor="tester")
+    roles: dict[str, Role | None] = {"ann": "write", "bob": "write", "reader": "read", "outsider": None}
+    for user, role in roles.items():
+        await accounts.add_user(user, actor="tester")
+        if role is not None:
+            await accounts.share("team", user, role, actor="tester")
+    return {
+        user: replace(session.caller, user=user, principal=Principal(user, "write", "write"))
+        for user in roles
+    }
+
+
+async def test_members_know_what_others_imported_into_their_project(session: StoreSession) -> None:
+    callers = await shared_project(session)
+    drafts = [draft("a", source="x:a"), draft("b", source="x:b")]
+    tasks = session.workspace.tasks
+    assert len((await tasks.import_drafts(callers["ann"], drafts[:1], "team")).created) == 1
+    result = await tasks.import_drafts(callers["bob"], drafts, "team")
+    assert ([task.title for task in result.created], result.known) == (["B"], 1)
+
+
+async def test_only_members_who_write_can_import_into_a_project(session: StoreSession) -> None:
+    callers = await shared_project(session)
+    tasks = session.workspace.tasks
+    for user, error in (("reader", NotAllowed), ("outsider", ProjectNotFound)):
+        for dry_run in (False, True):
+            with pytest.raises(error):
+                await tasks.import_drafts(callers[user], [draft("a", source="x:a")], "team", dry_run=dry_run)
+    assert await count(session) == 0
+
+
+async def test_edges_lead_to_tasks_of_projects_only_for_those_who_see_them(session: StoreSession) -> None:
+    callers = await shared_project(session)
+    tasks = session.workspace.tasks
+    (shared,) = await tasks.plan(callers["ann"], [draft("a")], "team")
+    for user in ("bob", "reader"):
+        (own,) = await tasks.plan(callers[user], [draft("b", shared.id)], None)
+        assert own.blocked_by == (shared.id,)
+    with pytest.raises(Invalid, match=f"task {shared.id} does not exist"):
+        await tasks.plan(callers["outsider"], [draft("b", shared.id)], None)
 
 
 async def test_a_dry_run_finds_problems_and_writes_nothing(session: StoreSession) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
-def find_cycle(edges: Mapping[int, Sequence[int]]) -> list[int]:
+def find_cycle(edges: Mapping[int, Sequence[int]], starts: Iterable[int] | None = None) -> list[int]:
     """Return a cycle of a graph, whose first and last node are the same; empty if there is none.
 
-    `edges`: the nodes that each node waits for. It takes no recursion: a chain may be of any length.
+    `edges`: the nodes that each node waits for. `starts`: only a cycle that one of these leads to. It takes
+    no recursion: a chain may be of any length.
     """
     finished: set[int] = set()
-    for start in edges:
+    for start in edges if starts is None else starts:
         path: list[int] = []
         on_path: dict[int, Iterator[int]] = {}
         node: int | None = None if start in finished else start

@@ -82,7 +82,10 @@ def _files(path: str, tree: FolderTree) -> Iterator[_TaskFile]:
         raise SourceFailed(path, too_many())
     total = 0
     for folder, name in sorted(names, key=lambda found: _numbers(found[1])):
-        data = tree.read(f"{folder}/{name}", _FILE_BYTES)
+        try:
+            data = tree.read(f"{folder}/{name}", _FILE_BYTES)
+        except Invalid as error:
+            raise SourceFailed(f"{folder}/{name}", str(error)) from error
         total += len(data)
         if total > MAX_BYTES:
             raise SourceFailed(path, too_large())

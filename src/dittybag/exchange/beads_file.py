@@ -16,6 +16,7 @@ _BLOCKING: Final = frozenset(("blocks", "waits-for"))
 _PARENT: Final = "parent-child"
 #: The lowest priority; the highest is 0.
 _LOWEST: Final = 4
+_NORMAL: Final = 2
 #: What beads writes if nobody gave a reason.
 _NO_REASON: Final = "Closed"
 _SECTIONS: Final = (("design", "Design"), ("acceptance_criteria", "Acceptance criteria"), ("notes", "Notes"))
@@ -49,13 +50,13 @@ class _Issue(Struct):
 
     id: str = ""
     record_type: str = field(name="_type", default="issue")
-    title: str = ""
+    title: str | None = None
     description: str | None = None
     design: str | None = None
     acceptance_criteria: str | None = None
     notes: str | None = None
     status: str | None = None
-    priority: int = 2
+    priority: int | None = None
     issue_type: str | None = None
     assignee: str | None = None
     estimated_minutes: int | None = None
@@ -108,9 +109,9 @@ def _to_task(issue: _Issue, into: DraftCollector) -> ForeignTask:
     return ForeignTask(
         id=issue.id,
         origin="beads:",
-        title=issue.title,
+        title=issue.title or "",
         notes="\n\n".join(_notes(issue)),
-        priority=_LOWEST + 1 - issue.priority,
+        priority=_LOWEST + 1 - (_NORMAL if issue.priority is None else issue.priority),
         time_estimate=f"{minutes}min" if 0 < minutes < 1_000_000 else "",
         due=issue.due_at or "",
         status=issue.status or "",

@@ -60,7 +60,7 @@ class _Issue(Struct):
     """An issue, with the names of `gh` and of the REST API."""
 
     number: int
-    title: str = ""
+    title: str | None = None
     body: str | None = None
     state: str | None = None
     stateReason: str | None = None  # noqa: N815  # the names of gh
@@ -151,7 +151,7 @@ def _to_task(issue: _Issue, whole: str, into: DraftCollector) -> ForeignTask:
     return ForeignTask(
         id=issue.address,
         origin="",
-        title=issue.title,
+        title=issue.title or "",
         notes=issue.body or "",
         status=_status(issue),
         created=issue.createdAt or issue.created_at or "",

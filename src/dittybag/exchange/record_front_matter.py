@@ -18,6 +18,8 @@ T = TypeVar("T")
 FIELDS_BYTES: Final = 512 * 1024
 #: The same for a task, whose comments are fields. Every character of them may be escaped.
 TASK_FIELDS_BYTES: Final = 32 * 1024 * 1024
+#: Maximum number of values in the YAML fields of a file.
+_MAX_VALUES: Final = 20_000
 
 _FENCE: Final = "---\n"
 _OPENING: Final = re.compile(r"(?:\ufeff)?---[ \t]*\r?\n")
@@ -114,7 +116,7 @@ def parse_fields(head: str, type: type[T], max_bytes: int = FIELDS_BYTES) -> T:
 
 
 def _parse_yaml(text: str) -> Any:
-    parsed = parse_yaml(text)
+    parsed = parse_yaml(text, max_values=_MAX_VALUES)
     if isinstance(parsed, YamlProblem):
         where = "" if parsed.line is None else f" (line {parsed.line} of the fields)"
         raise Invalid([Problem("", f"the fields are not valid YAML{where}: {parsed.message}")])

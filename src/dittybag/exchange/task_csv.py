@@ -65,7 +65,7 @@ def read_csv(source: TaskInput, into: DraftCollector) -> None:
 
 def _header(source: TaskInput) -> tuple[str, list[str]] | None:
     """Return the separator and the names of the columns."""
-    line = source.text[:_HEADER_CHARACTERS].partition("\n")[0].rstrip("\r")
+    line = source.text[:_HEADER_CHARACTERS].lstrip("\r\n").partition("\n")[0].rstrip("\r")
     for separator in _SEPARATORS:
         try:
             cells = next(csv.reader([line], delimiter=separator), [])
@@ -80,7 +80,7 @@ def _header(source: TaskInput) -> tuple[str, list[str]] | None:
 def _rows(source: TaskInput, separator: str) -> Iterator[list[str]]:
     """Yield the rows below the header. Raises `SourceFailed`."""
     csv.field_size_limit(len(source.text) + 1)
-    reader = csv.reader(StringIO(source.text, newline=""), delimiter=separator, strict=True)
+    reader = csv.reader(StringIO(source.text.lstrip("\r\n"), newline=""), delimiter=separator, strict=True)
     try:
         next(reader)
         for count, cells in enumerate((cells for cells in reader if any(map(str.strip, cells))), 1):

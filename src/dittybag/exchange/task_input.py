@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -15,8 +16,11 @@ T = TypeVar("T")
 #: Maximum size of a source in bytes, of one file or of all files of a folder.
 MAX_BYTES: Final = 50 * 1024**2
 MAX_TASKS: Final = 10_000
-#: More than a file of 10,000 tasks has. An object takes much more memory than its two bytes in a file.
+#: More than a file of 10,000 tasks has. A value takes much more memory than its few bytes in a file.
 _MAX_OBJECTS: Final = 2_000_000
+_MAX_VALUES: Final = 5_000_000
+#: The start of an object; in texts, it is rare.
+_OBJECT: Final = re.compile(rb'\{\s*["}]')
 
 _BOM: Final = b"\xef\xbb\xbf"
 _UTF16_BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
@@ -31,11 +35,15 @@ class TaskInput:
         self.name = name
         if len(data) > MAX_BYTES:
             raise SourceFailed(name, too_large())
+        if max(data.count(b","), data.count(b";")) > _MAX_VALUES:
+            raise SourceFailed(name, f"it has more than {_MAX_VALUES:,} values")
         if data.startswith(_UTF16_BOMS):
             raise SourceFailed(name, "it is UTF-16; save it as UTF-8")
-        self.data = data.removeprefix(_BOM).strip(_SPACES)
+        plain = data.removeprefix(_BOM)
+        #: Without white space around it.
+        self.data = plain.strip(_SPACES)
         try:
-            self.text = self.data.decode()
+            self.text = plain.decode()
         except UnicodeDecodeError as error:
             raise SourceFailed(name, f"it is not UTF-8 (byte {error.start + 1})") from error
 
@@ -81,7 +89,7 @@ class TaskInput:
             raise SourceFailed(self.name, too_many())
 
     def _decode(self, data: bytes, type: Any, where: str) -> Any:
-        if data.count(b"{") > _MAX_OBJECTS:
+        if data.count(b"{") > _MAX_OBJECTS and sum(1 for _ in _OBJECT.finditer(data)) > _MAX_OBJECTS:
             raise SourceFailed(self.name, f"it has more than {_MAX_OBJECTS:,} objects")
         try:
             return msgspec.json.decode(data, type=type)

@@ -19,14 +19,14 @@ class _Task(Struct, rename="camel"):
     """A task or a subtask. Subtasks of subtasks do not exist there."""
 
     id: int | str
-    title: str = ""
+    title: str | None = None
     description: str | None = None
     details: str | None = None
     test_strategy: str | None = None
     acceptance_criteria: str | list[str] | None = None
     status: str | None = None
     priority: str | None = None
-    dependencies: list[int | str] | None = None
+    dependencies: list[int | float | str] | None = None
     subtasks: list[_Task] | None = None
     assignee: str | None = None
     created_at: str | None = None
@@ -98,7 +98,7 @@ class _TagReader:
             ForeignTask(
                 id=f"{self._prefix}{id}",
                 origin="task-master:",
-                title=task.title,
+                title=task.title or "",
                 notes=_notes(task),
                 priority=priority or "",
                 status=task.status or "",

@@ -10,22 +10,29 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.domain.entities import ENTITY_TYPES
-from dittybag.domain.errors import Invalid, Problem, ProjectNotFound, TaskCycle, TaskNotFound, clip, require
+from dittybag.domain.errors import Invalid, Problem, ProjectNotFound, TaskCycle, clip, require
 from dittybag.domain.ports import Transaction, Write
 from dittybag.domain.projects import NEW_PROJECT
 from dittybag.domain.queries import TaskQuery
 from dittybag.domain.task_cycles import find_cycle
 from dittybag.domain.task_drafts import MAX_DRAFTS, TaskDraft, TaskImport
+from dittybag.domain.task_graph import GraphQuery
 from dittybag.domain.tasks import NO_PROJECT, Task, problems
 from dittybag.services.caller import Caller, require_write_scope
 from dittybag.services.entity_writes import create, next_version
-from dittybag.services.task_access import find_task, task_project
+from dittybag.services.task_access import task_project, visible_view
 from dittybag.services.task_edges import task_titles
 from dittybag.services.task_service import page_tasks
 
 #: Fields of a draft that are not stored as they are.
-_RESOLVED: Final = frozenset(("key", "parent", "blocked_by", "source", "links", "completed_at", "created_at"))
+_RESOLVED: Final = frozenset(
+    ("key", "project", "parent", "blocked_by", "source", "links", "completed_at", "created_at")
+)
 _STORED: Final = tuple(name for name in TaskDraft.__struct_fields__ if name not in _RESOLVED)
+#: The largest number that a database stores.
+_MAX_ID: Final = 2**63 - 1
+#: At most this many tasks of a cycle are named.
+_MAX_NAMED: Final = 20
 #: The number of tasks to read at a time.
 _PAGE: Final = 1_000
 
@@ -74,7 +81,7 @@ async def import_tasks(
     target = await _import_target(transaction, caller, project, dry_run=dry_run)
     imported = await _imported_before(transaction, caller, target, drafts)
     new = [draft for draft in drafts if draft.source not in imported]
-    known = {draft.key: imported[draft.source] for draft in drafts if draft.source in imported}
+    known = {draft.key: imported[draft.source] for draft in drafts if draft.key and draft.source in imported}
     tasks = await _resolve(transaction, caller, new, target, known)
     if dry_run:
         created = [replace(task, parent=None, blocked_by=()) for task in tasks]
@@ -131,21 +138,29 @@ async def _resolve(
         for reference in (draft.parent, *draft.blocked_by)
         if isinstance(reference, int)
     }
-    missing = {number for number in named if not await _exists(transaction, caller, number)}
-    _require_valid(drafts, set(known), missing)
+    visible = await _visible(transaction, caller, named)
+    _require_valid(drafts, set(known), named - visible)
     numbers = {draft.key: _number(index) for index, draft in enumerate(drafts) if draft.key} | dict(known)
-    tasks = [_to_task(draft, numbers, caller.user, transaction.now, target) for draft in drafts]
+    targets: dict[object, _Target] = {UNSET: target}
+    for draft in drafts:
+        if draft.project not in targets:
+            targets[draft.project] = _Target(*await task_project(transaction, caller, draft.project))
+    tasks = [
+        _to_task(draft, numbers, caller.user, transaction.now, targets[draft.project]) for draft in drafts
+    ]
     await _require_no_cycle(transaction, caller, drafts, tasks)
     return tasks
 
 
-async def _exists(transaction: Transaction, caller: Caller, number: int) -> bool:
-    """Return whether the caller can see a task."""
-    try:
-        await find_task(transaction, caller, number)
-    except TaskNotFound:
-        return False
-    return True
+async def _visible(transaction: Transaction, caller: Caller, numbers: set[int]) -> set[int]:
+    """Return those of the tasks that the caller can see."""
+    # Only drafts have negative numbers.
+    ids = tuple(number for number in numbers if 0 < number <= _MAX_ID)
+    if not ids:
+        return set()
+    view = await visible_view(transaction, caller)
+    query = GraphQuery(user=caller.user, view=view, ids=ids, ended=True, limit=len(ids))
+    return {task.id for task in (await transaction.edges.graph(query))[1]}
 
 
 def _require_valid(drafts: Sequence[TaskDraft], keys: set[str], missing: set[int]) -> None:
@@ -156,12 +171,13 @@ def _require_valid(drafts: Sequence[TaskDraft], keys: set[str], missing: set[int
     sources: set[str] = set()
     found: list[Problem] = []
     for index, draft in enumerate(drafts):
-        found += _located(index, draft, problems(**_stored_fields(draft), blocked_by=draft.blocked_by))
+        given = {} if draft.project is UNSET else {"project": draft.project}
+        fields = _stored_fields(draft) | given | {"blocked_by": draft.blocked_by}
+        found += _located(index, draft, problems(**fields))
         for name, value, taken in (("key", draft.key, keys), ("source", draft.source, sources)):
-            if value in taken:
+            if value and value in taken:
                 found += _located(index, draft, [Problem(name, f"{name} '{clip(value, 60)}' is not unique")])
-            if value:
-                taken.add(value)
+            taken.update([value] if value else ())
     for index, draft in enumerate(drafts):
         found += _located(index, draft, _edge_problems(draft, keys, missing))
     require(found)
@@ -243,15 +259,16 @@ async def _add_existing(transaction: Transaction, edges: dict[int, list[int]]) -
 async def _names(
     transaction: Transaction, caller: Caller, numbers: Sequence[int], drafts: Sequence[TaskDraft]
 ) -> list[str]:
-    """Return tasks for people: drafts with their keys."""
+    """Return tasks for people, drafts with their keys; the first of them if there are many."""
     names = []
-    for number in numbers:
+    for number in numbers[:_MAX_NAMED]:
         if number > 0:
             names += await task_titles(transaction, caller, [number])
         else:
             draft = drafts[-number - 1]
             names.append(f"{clip(draft.key, 60) or f'new task {-number}'} '{clip(draft.title, 60)}'")
-    return names
+    left_out = len(numbers) - _MAX_NAMED
+    return [*names, f"{left_out} more"] if left_out > 0 else names
 
 
 # Writing

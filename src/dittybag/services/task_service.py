@@ -52,6 +52,7 @@ from dittybag.services.task_claims import require_fence, require_unclaimed
 if TYPE_CHECKING:
     from dittybag.domain.task_drafts import TaskDraft, TaskImport
     from dittybag.domain.task_graph import TaskGraph
+    from dittybag.services.task_details import TaskDetails
     from dittybag.services.task_relations import TaskRelations
 
 #: The fields of a task that are lists, in which nothing occurs twice.
@@ -425,11 +426,26 @@ class TaskService:
     groups = reading(task_groups, slow=True)
     stats = reading(task_stats, slow=True)
 
+    async def graph(
+        self, caller: Caller, *, project: str | None = None, root: int | None = None, ended: bool = False
+    ) -> TaskGraph:
+        """See `task_graph`."""
+        # Imported here because few processes draw graphs.
+        from dittybag.services.task_graphs import task_graph
+
+        return await self._store.read(caller, task_graph, project, root, ended, slow=True)
+
+    async def details(self, caller: Caller, id: int) -> TaskDetails:
+        """Return a task with what is around it; see `task_details`."""
+        from dittybag.services.task_details import task_details
+
+        return await reading(task_details)(self, caller, id)
+
     async def plan(
         self, caller: Caller, drafts: Sequence[TaskDraft], project: str | UnsetType | None = UNSET
     ) -> list[Task]:
         """Create tasks with edges between them, all of them or none; see `plan_tasks`."""
-        # Few processes create several tasks at once.
+        # Imported here because few processes create several tasks at once.
         from dittybag.services.task_plan import plan_tasks
 
         return await writing(plan_tasks)(self, caller, drafts, project)
@@ -446,15 +462,6 @@ class TaskService:
         from dittybag.services.task_plan import import_tasks
 
         return await writing(import_tasks)(self, caller, drafts, project, dry_run=dry_run)
-
-    async def graph(
-        self, caller: Caller, *, project: str | None = None, root: int | None = None, ended: bool = False
-    ) -> TaskGraph:
-        """See `task_graph`."""
-        # Imported here because few processes draw graphs.
-        from dittybag.services.task_graphs import task_graph
-
-        return await self._store.read(caller, task_graph, project, root, ended, slow=True)
 
     async def relations(self, caller: Caller, id: int) -> TaskRelations:
         """See `task_relations`."""
