@@ -100,7 +100,7 @@ async def _require_claimable(
         raise TaskNotReady(task.id, f"is in work, assigned to '{clip(task.assignee or '')}'")
     if (await transaction.edges.waiting([task.id])).get(task.id):
         blockers = await transaction.edges.open_blockers(task.id, _MAX_RELATED)
-        found = [await _find_or_none(transaction, caller, blocker) for blocker in blockers]
+        found = [await find_task_or_none(transaction, caller, blocker) for blocker in blockers]
         named = ", ".join(f"task {blocker.id}" for blocker in found if blocker is not None)
         raise TaskNotReady(task.id, f"waits for {named or 'a task that you cannot see'}")
 
