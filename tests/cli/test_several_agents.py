@@ -20,7 +20,7 @@ from tests.stdio_server_process import ROOT
 
 GUIDE = (ROOT / "docs" / "guides" / "several-agents.md").read_text()
 #: In seconds: how long the example may take on a busy machine.
-TIMEOUT = 240
+TIMEOUT = 90
 
 
 def blocks(language: str) -> list[str]:
@@ -58,19 +58,23 @@ def run_example(folder: Path, lease: str) -> str:
     }
     with (folder / "output.txt").open("w+") as output:
         # The workers outlive the script, so they must not keep a pipe open.
-        done = subprocess.run(
+        with subprocess.Popen(
             ["sh", "-e"],
-            input="\n".join(blocks("sh")).encode(),
             cwd=folder,
             env=environment,
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
-            timeout=TIMEOUT,
-            check=False,
-        )
+            start_new_session=True,
+        ) as script:
+            try:
+                script.communicate("\n".join(blocks("sh")).encode(), timeout=TIMEOUT)
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(script.pid, signal.SIGKILL)
         output.seek(0)
         text = output.read()
-    assert done.returncode == 0, text
+    assert script.returncode == 0, text
     return text
 
 
