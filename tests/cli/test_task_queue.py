@@ -18,6 +18,7 @@ import pytest
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
 from tests.forked_processes import ForkedProcess
+from tests.postgres_servers import PostgresServer
 from tests.repetitions import repetitions
 
 #: In seconds: how long a process may take to end.
@@ -296,6 +297,23 @@ def test_a_missing_workspace_is_not_waited_for_unless_it_is_the_default(tmp_path
     with waiting(tmp_path) as process:
         dittybag(tmp_path, "task", "add", "First")
         assert ended(process)[0] == 0
+
+
+def test_waiters_on_postgresql_get_one_task_each_and_leave_nothing_claimed(
+    tmp_path: Path, shared_postgres: PostgresServer
+) -> None:
+    database = ("--db", shared_postgres.url(schema="waiting_in_the_shell"))
+    dittybag(tmp_path, "task", "add", "First", "--status", "review", *database)
+    with ExitStack() as stack:
+        waiters = [stack.enter_context(waiting(tmp_path, *database)) for _ in range(3)]
+        waiters[0].send_signal(signal.SIGTERM)
+        assert ended(waiters[0]) == (1, "")
+        dittybag(tmp_path, "task", "add", "Second", *database)
+        dittybag(tmp_path, "task", "add", "Third", *database)
+        printed = [ended(process)[1] for process in waiters[1:]]
+    assert sorted(output.splitlines()[0] for output in printed) == ["2  Second", "3  Third"]
+    listed = run(tmp_path, "list", "--status", "doing", *database)["tasks"]
+    assert [task["claim"] is not None for task in listed] == [True, True]
 
 
 def test_a_wait_has_an_end(tmp_path: Path) -> None:
