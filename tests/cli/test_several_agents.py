@@ -85,13 +85,19 @@ def read_changes(home: Path) -> list[dict[str, Any]]:
 
 
 def test_all_tasks_are_done_once_and_in_order_though_a_worker_is_killed(folder: Path) -> None:
-    run_example(folder, "4s")
-    tasks = data(dittybag(folder, "task", "list", "-p", "shop", "--all", "--json"))["tasks"]
+    output = run_example(folder, "4s")
+    *tasks, plants = sorted(
+        data(dittybag(folder, "task", "list", "-p", "shop", "--all", "--json"))["tasks"],
+        key=lambda task: task["id"],
+    )
     assert {task["status"] for task in tasks} == {"done"}
+    assert re.search(r"error: Fence \d+ of task 11 is no longer valid, 'fast' holds it since ", output)
+    assert output.endswith("refused with exit status 4\n")
+    assert (plants["status"], plants["claim"]["holder"]) == ("doing", "fast")
     changes = read_changes(folder)
     claims = [(int(change["entity"]), change["actor"]) for change in changes if is_claim(change)]
     done = [int(change["entity"]) for change in changes if is_completion(change)]
-    assert sorted(done) == [task["id"] for task in sorted(tasks, key=lambda task: task["id"])]
+    assert sorted(done) == [task["id"] for task in tasks]
     for task in tasks:
         waited_for = [*task["blocked_by"], *(part["id"] for part in tasks if part["parent"] == task["id"])]
         first_claim = next(change["at"] for change in changes if is_claim(change, task["id"]))
