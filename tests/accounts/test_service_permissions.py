@@ -194,6 +194,7 @@ CASES: dict[str, ServiceCall] = {
     ),
     "tasks.groups": own(lambda it, who, populated: it.groups(who)),
     "tasks.stats": own(lambda it, who, populated: it.stats(who)),
+    "tasks.relations": own(lambda it, who, populated: it.relations(who, populated.task)),
 }
 
 MEMBER = Principal("alice", "write", "write")

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from dittybag.domain.task_drafts import TaskDraft, TaskImport
     from dittybag.domain.task_graph import TaskGraph
     from dittybag.services.task_details import TaskDetails
+    from dittybag.services.task_relations import TaskRelations
 
 #: The fields of a task that are lists, in which nothing occurs twice.
 _LISTS: Final = ("blocked_by", "labels", "links")
@@ -461,3 +462,10 @@ class TaskService:
         from dittybag.services.task_plan import import_tasks
 
         return await writing(import_tasks)(self, caller, drafts, project, dry_run=dry_run)
+
+    async def relations(self, caller: Caller, id: int) -> TaskRelations:
+        """See `task_relations`."""
+        # Imported here because few processes show a task in full.
+        from dittybag.services.task_relations import task_relations
+
+        return await self._store.read(caller, task_relations, id)

@@ -14,7 +14,7 @@ from dittybag.domain.tasks import (
     TaskListing,
     TaskOrder,
 )
-from dittybag.storage.sql.sql_driver import Bindings, Row, SqlDriver
+from dittybag.storage.sql.sql_driver import Bindings, Row, SqlDriver, is_number
 from dittybag.storage.sql.task_visibility import visible_tasks
 
 COMPLETED: Final = "completed_at IS NOT NULL"
@@ -56,6 +56,27 @@ _SCAN_FACTOR: Final = 10
 _FEW_MATCHES: Final = 5000
 #: The key of the only column of a list.
 _SINGLE_COLUMN_KEY: Final = "0"
+
+
+def team_conditions(
+    driver: SqlDriver,
+    bindings: Bindings,
+    *,
+    statuses: Sequence[str],
+    assignee: str | None,
+    labels: Sequence[str],
+    parent: int | None,
+) -> list[str]:
+    """SQL conditions for one of the statuses, the assignee, each of the labels and the parent of a task."""
+    conditions = []
+    if statuses:
+        conditions.append(f"status IN ({', '.join(map(bindings.add, statuses))})")
+    if assignee is not None:
+        conditions.append(f"assignee = {bindings.add(assignee)}")
+    conditions += [driver.has_item("labels", bindings.add(label)) for label in labels]
+    if parent is not None:
+        conditions.append(f"parent = {bindings.add(parent)}" if is_number(parent) else "false")
+    return conditions
 
 
 class BoardQuery:
@@ -101,17 +122,17 @@ class BoardQuery:
             )
 
     def _add_team_conditions(self, driver: SqlDriver, filter: TaskFilter) -> None:
-        if filter.statuses:
-            self._conditions.append(f"status IN ({', '.join(map(self.bindings.add, filter.statuses))})")
         if filter.waiting is not None:
             waits = "EXISTS (SELECT 1 FROM open_tasks WHERE task = tasks.id AND waits_for > 0)"
             self._conditions.append(waits if filter.waiting else f"NOT {waits}")
-        if filter.assignee is not None:
-            self._conditions.append(f"assignee = {self.bindings.add(filter.assignee)}")
-        if filter.label is not None:
-            self._conditions.append(driver.has_item("labels", self.bindings.add(filter.label)))
-        if filter.parent is not None:
-            self._conditions.append(f"parent = {self.bindings.add(filter.parent)}")
+        self._conditions += team_conditions(
+            driver,
+            self.bindings,
+            statuses=filter.statuses,
+            assignee=filter.assignee,
+            labels=() if filter.label is None else (filter.label,),
+            parent=filter.parent,
+        )
 
     def _from_where(self, *, is_scanned: bool) -> str:
         visible = self._visible_in_scan if is_scanned else self._visible
