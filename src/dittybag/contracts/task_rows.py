@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dittybag.contracts.tool_specs import array_schema
 from dittybag.domain.claims import Claim
@@ -12,7 +12,9 @@ from dittybag.domain.errors import clip
 from dittybag.domain.tasks import DEFAULT_ENERGY, DEFAULT_TIME_ESTIMATE, Comment, Task, TaskListing
 from dittybag.domain.times import iso
 from dittybag.protocol.types import JsonObject
-from dittybag.services.task_details import TaskDetails, TaskParts
+
+if TYPE_CHECKING:
+    from dittybag.services.task_details import TaskDetails, TaskParts
 
 _STRING: Final[JsonObject] = {"type": "string"}
 

@@ -183,7 +183,7 @@ async def release_task(
     task = await find_writable_task(transaction, caller, id)
     await require_fence(transaction, caller, task, fence)
     if task.status not in ("doing", "review"):
-        raise TaskNotReady(id, f"is {task.status}, so nobody works on it")
+        raise TaskNotReady(id, f"is {task.status}, so nobody works on it", action="released")
     fields = with_comment(transaction, caller, task, comment)
     return await update(transaction, task, status="todo", completed_at=None, assignee=None, **fields)
 
