@@ -24,6 +24,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import ChangeQuery, TaskQuery
+from dittybag.domain.task_drafts import TaskDraft
 from dittybag.domain.tasks import Task, TaskFilter
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
@@ -140,6 +141,9 @@ CALLS: Final = {
     ),
     "task_queue.finish": changes(lambda team, who: _claimed(team, who, "finish")),
     "task_queue.release": changes(lambda team, who: _claimed(team, who, "release")),
+    "a part in a plan": changes(
+        lambda team, who: team.workspace.tasks.plan(who, [TaskDraft(title="Mine", parent=team.task.id)], "")
+    ),
     "a part": changes(lambda team, who: _create(team, who, parent=team.task.id)),
 }  # fmt: skip
 

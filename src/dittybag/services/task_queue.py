@@ -119,7 +119,7 @@ async def _claim(
 async def _with_context(transaction: Transaction, caller: Caller, task: Task, claim: Claim) -> ClaimedTask:
     """Return a claimed task with those that it belongs to and depended on, as far as the caller sees them."""
     parent = None if task.parent is None else await find_task_or_none(transaction, caller, task.parent)
-    waited_for = [other for _, other in await transaction.edges.blockers([task.id])][:_MAX_RELATED]
+    waited_for = [other for _, other in await transaction.edges.blockers([task.id], _MAX_RELATED)]
     before = [await find_task_or_none(transaction, caller, other) for other in waited_for]
     return ClaimedTask(
         task=task, claim=claim, parent=parent, done_before=[item for item in before if item is not None]
