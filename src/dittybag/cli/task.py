@@ -21,6 +21,7 @@ from dittybag.cli.output import (
 )
 from dittybag.cli.read_input import STREAM, read_text, text, usage_error
 from dittybag.cli.strict_options import StrictGroup, option_group
+from dittybag.cli.task_graph import graph
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain import due_dates
 from dittybag.domain.entities import to_data
@@ -33,6 +34,9 @@ from dittybag.services.task_service import TaskMark
 @click.group("task", StrictGroup)
 def command() -> None:
     """Manage tasks."""
+
+
+command.add_command(graph)
 
 
 def _now() -> datetime:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -11,6 +11,9 @@ from dittybag.domain.tasks import ENDED, TaskStatus
 
 #: A graph has at most this many tasks.
 MAX_GRAPH: Final = 10_000
+
+#: What can be done with a task now. `ready`: by its assignee, or by anybody if it has none.
+TaskState = Literal["ready", "blocked", "doing", "review", "done", "dropped"]
 
 
 class GraphTask(Struct, frozen=True, kw_only=True):
@@ -28,13 +31,26 @@ class GraphTask(Struct, frozen=True, kw_only=True):
     parent: int | None = None
     #: The number of open tasks that it waits for, its parts included.
     waits_for: int = 0
-    #: Who holds it and until when, in microseconds since 1970; `None` if nobody does.
+    #: Who has claimed it, and when that lapses or has lapsed, in microseconds since 1970.
     holder: str | None = None
     held_until: int | None = None
 
     @property
     def ended(self) -> bool:
         return self.status in ENDED
+
+    def state(self, now: int) -> TaskState:
+        """Return what can be done with it at a time, in microseconds since 1970."""
+        if self.status == "todo":
+            return "blocked" if self.waits_for else "ready"
+        if self.status == "doing" and self.held_until is not None and self.held_until <= now:
+            return "ready"
+        return self.status
+
+    def worker(self, now: int) -> str | None:
+        """Return who holds it, or else who is to do it."""
+        is_held = self.held_until is not None and self.held_until > now
+        return self.holder if self.holder and is_held else self.assignee
 
 
 class TaskGraph(Struct, frozen=True):
@@ -56,6 +72,4 @@ class GraphQuery(Struct, frozen=True, kw_only=True):
     ended: bool = False
     #: Only these tasks.
     ids: tuple[int, ...] | None = None
-    #: Claims that end later are live.
-    now: int
     limit: int = MAX_GRAPH

@@ -323,7 +323,7 @@ async def task_graph(
 
     `root`: only the tasks that this one waits for, and those that wait for it, ended ones included.
     """
-    query = GraphQuery(user=caller.user, view=await visible_view(transaction, caller), now=transaction.now)
+    query = GraphQuery(user=caller.user, view=await visible_view(transaction, caller))
     if root is None:
         query = replace(query, project=project, ended=ended)
     else:

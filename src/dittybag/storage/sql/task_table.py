@@ -128,7 +128,7 @@ class TaskTable:
         rows = await self._driver.rows(
             f"""SELECT {_GRAPH_COLUMNS}, count(*) OVER () FROM tasks
                 LEFT JOIN open_tasks ON open_tasks.task = tasks.id
-                LEFT JOIN claims ON claims.task = tasks.id AND until > {bindings.add(query.now)}
+                LEFT JOIN claims ON claims.task = tasks.id
                 WHERE {" AND ".join(conditions)}
                 ORDER BY tasks.priority DESC, tasks.id LIMIT {bindings.add(query.limit)}""",
             *bindings.values,
