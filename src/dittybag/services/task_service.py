@@ -44,11 +44,13 @@ from dittybag.services.history_service import restore_state
 from dittybag.services.task_access import (
     find_task,
     find_writable_task,
+    locked_projects,
     require_unlocked,
     task_project,
     visible_view,
 )
 from dittybag.services.task_claims import require_fence, require_unclaimed
+from dittybag.services.task_details import task_details
 from dittybag.services.task_edges import require_edges
 
 #: The fields of a task that are lists, in which nothing occurs twice.
@@ -432,6 +434,8 @@ class TaskService:
     create = writing(create_task)
     create_all = writing(create_tasks)
     get = reading(find_task)
+    details = reading(task_details)
+    locked_projects = reading(locked_projects)
     status_board = reading(status_board, slow=True)
     graph = reading(task_graph, slow=True)
     page = reading(page_tasks)

@@ -24,7 +24,11 @@ OPEN: Final = "completed_at IS NULL AND status <> 'dropped'"
 _LISTED_COLUMNS: Final = (
     "tasks.id, title, tasks.project, tasks.priority, energy, time_estimate, due_date, completed_at, version, "
     f"substr(coalesce(notes, ''), 1, {LISTED_NOTES}), tasks.status, tasks.assignee, labels, parent, "
-    "tasks.project_id IS NOT NULL, coalesce(waits_for, 0), holder, until"
+    "tasks.project_id IS NOT NULL, coalesce(waits_for, 0), holder, until, "
+    "(SELECT interface FROM changes WHERE changes.seq = claims.fence), tasks.project_id, "
+    "(SELECT count(*) FROM task_edges WHERE task_edges.task = tasks.id AND part = 1), "
+    "(SELECT count(*) FROM task_edges JOIN open_tasks AS parts ON parts.task = blocker "
+    "WHERE task_edges.task = tasks.id AND part = 1)"
 )
 _LABELS: Final = TaskListing.__struct_fields__.index("labels")
 _ORDERS: Final[dict[TaskOrder, str]] = {
@@ -64,6 +68,7 @@ class BoardQuery:
     def __init__(self, driver: SqlDriver, user: str, filter: TaskFilter, view: TaskView) -> None:
         """The caller adds the condition for the text of the filter with `require_text`."""
         self.bindings = Bindings(user)
+        self._listed = f"{_LISTED_COLUMNS}, {driver.json_length('comments')}"
         self._visible = visible_tasks(driver, view, self.bindings, "$1")
         # Where no index covers the query, a full scan takes a quarter of the time.
         self._visible_in_scan = visible_tasks(
@@ -157,7 +162,7 @@ class BoardQuery:
             for position, column in filled
         )
         return f"""WITH {matched}picked AS ({picked})
-            SELECT column_position, {_LISTED_COLUMNS} FROM picked JOIN tasks ON tasks.id = picked.id
+            SELECT column_position, {self._listed} FROM picked JOIN tasks ON tasks.id = picked.id
             LEFT JOIN open_tasks ON open_tasks.task = tasks.id LEFT JOIN claims ON claims.task = tasks.id"""
 
     def _is_scanned(self, by: TaskGrouping | None, column: TaskColumn, order: TaskOrder, wanted: int) -> bool:

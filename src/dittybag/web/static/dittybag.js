@@ -150,7 +150,7 @@
       if (isTyping(event.target)) event.target.blur();
       return;
     }
-    if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
+    if (isTyping(event.target) || document.querySelector("dialog[open], :popover-open")) return;
     const base = document.body.dataset.live?.replace(/\/live$/, "");
     if (isGoKeyPressed && base !== undefined && event.key in paths) {
       location.assign(base + paths[event.key]);
