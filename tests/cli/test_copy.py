@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -104,6 +105,43 @@ def test_a_round_trip_preserves_everything(tmp_path: Path, database: Path, url: 
         == list_accounts(tmp_path, str(database))
     )
     assert data(run_command(tmp_path, "doctor", "--db", str(back), "--json"))["errors"] == 0
+
+
+#: The tables that follow from tasks, in the same form on both databases.
+TASK_TABLES = (
+    "SELECT task, blocker, part FROM {}task_edges ORDER BY 1, 2, 3",
+    """SELECT task, status, "user", project_id, project, assignee, priority, due, waits_for
+       FROM {}open_tasks ORDER BY 1""",
+)
+
+
+def read_rows(path: Path, sql: str) -> list[str]:
+    """Return rows of a file as the server prints them."""
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        return [
+            "|".join("" if value is None else str(value) for value in row) for row in connection.execute(sql)
+        ]
+
+
+def test_the_edges_and_open_tasks_are_copied_but_not_the_claims(
+    tmp_path: Path, database: Path, server: PostgresServer, schema: str, url: str
+) -> None:
+    source, back = tmp_path / "source.db", tmp_path / "back.db"
+    shutil.copy(database, source)
+    with closing(apsw.Connection(str(source))) as connection:
+        connection.execute(
+            "INSERT INTO claims SELECT id, 1, 'ann', 'c', 1, 1, 1 FROM tasks WHERE status = 'doing' LIMIT 3"
+        )
+    run_command(tmp_path, "copy", "--from", str(source), "--to", url)
+    run_command(tmp_path, "copy", "--from", url, "--to", str(back))
+    for sql in TASK_TABLES:
+        rows = read_rows(source, sql.format(""))
+        assert len(rows) > 50
+        assert server.sql(sql.format(f"{schema}.")) == rows
+        assert read_rows(back, sql.format("")) == rows
+    assert read_rows(source, "SELECT count(*) FROM claims") == ["3"]
+    assert server.sql(f"SELECT count(*) FROM {schema}.claims") == ["0"]
+    assert read_rows(back, "SELECT count(*) FROM claims") == ["0"]
 
 
 def last_seq_in_file(path: Path) -> int:

@@ -24,7 +24,7 @@ from tests.cli.cli_runner import data, dittybag
 from tests.repetitions import SEED, repetitions
 from tests.stdio_server_process import ROOT, StdioServerProcess
 from tests.storage.sqlite.scripted_process import drop_privileges
-from tests.storage.sqlite.test_backups import create_sample_database
+from tests.storage.sqlite.test_backups import create_old_database, create_sample_database
 
 CORRUPTIONS = repetitions(120, 3000)
 
@@ -121,8 +121,25 @@ def test_the_largest_entities_are_listed(home: Path) -> None:
             "INSERT INTO word_index (rowid, name) VALUES (6, 'other')",
         ),
         ("INSERT INTO word_index (rowid, name) VALUES (4000, 'unknown')",),
+        ("DELETE FROM task_edges WHERE task = 2 AND blocker = 1",),
+        ("INSERT INTO task_edges VALUES (1, 2, 0)",),
+        ("DELETE FROM open_tasks WHERE task = 2",),
+        ("UPDATE open_tasks SET waits_for = 0 WHERE task = 2",),
+        ("UPDATE open_tasks SET assignee = 'bob' WHERE task = 2",),
+        ("INSERT INTO claims VALUES (1, 1, 'ann', 'c', 1, 1, 1), (999, 1, 'ann', 'c', 1, 1, 1)",),
     ],
-    ids=("trigrams and tags", "a missing row of stems", "wrong stems", "stems of no entity"),
+    ids=(
+        "trigrams and tags",
+        "a missing row of stems",
+        "wrong stems",
+        "stems of no entity",
+        "a missing edge",
+        "an additional edge",
+        "a missing open task",
+        "a wrong number of blockers",
+        "a wrong assignee",
+        "claims of tasks that nobody works on",
+    ),
 )
 def test_a_wrong_search_index_is_reported_and_repaired_only_with_fix(
     home: Path, damage: tuple[str, ...]
@@ -213,14 +230,10 @@ def test_an_unusable_database_is_reported_with_a_fix(home: Path, kind: str, leve
     assert before is None or read_files(home) == before
 
 
-def test_an_old_schema_is_not_an_error(home: Path) -> None:
-    sql(
-        home / "default.db",
-        "DROP TABLE sessions",
-        "ALTER TABLE changes DROP COLUMN interface",
-        "DELETE FROM migrations WHERE number = 2",
-        "PRAGMA user_version = 1",
-    )
+def test_an_old_schema_is_not_an_error(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    create_old_database(home / "default.db", 1)
     found = run_doctor(home)
     assert "upgrades it to" in find_topic(found, "schema")["message"]
     assert find_topic(found, "integrity")["level"] == "ok"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,9 @@ from typing import Any
 import apsw
 import pytest
 
+from dittybag.services.caller import Caller
+from dittybag.services.workspace import Workspace
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
 
@@ -142,6 +147,54 @@ def test_diff_of_resources(home: Path) -> None:
 
 def _resource_arguments(text: str, file: Path) -> list[str]:
     return [str(file), "--name", "note"] if text.startswith("first") else ["note", str(file)]
+
+
+async def comment_on_task(home: Path) -> None:
+    """Change the task: first add a label and a comment, then another comment, edges and an assignee."""
+    workspace = Workspace(SqliteStore(str(home / "default.db")))
+    caller = Caller(1, "ann")
+    await workspace.tasks.create(caller, title="Plan tests")
+    await workspace.tasks.update(caller, 1, labels=("ci", "web"), comment="Two\nlines")
+    changed: dict[str, Any] = {
+        "status": "doing",
+        "assignee": "agent 7",
+        "blocked_by": (2,),
+        "links": ("https://a.example/",),
+    }
+    await workspace.tasks.update(caller, 1, comment="More", labels=(), **changed)
+    await workspace.store.close()
+
+
+def test_diff_shows_the_fields_of_a_task_readably(home: Path) -> None:
+    asyncio.run(comment_on_task(home))
+    added = dittybag(home, "diff", "6").stdout
+    time = data(dittybag(home, "history", "--limit", "1", "--json"))["changes"][0]["at"]
+    [first] = re.findall(r"\+(20\S+Z) ann:", added)
+    assert added.splitlines()[2:] == [
+        "+labels: ci, web",
+        "@@ comments @@",
+        "@@ -0,0 +1,3 @@",
+        f"+{first} ann:",
+        "+Two",
+        "+lines",
+    ]
+    # Long texts come last, so that no other field seems to be a part of them.
+    assert dittybag(home, "diff", "7").stdout.splitlines()[2:] == [
+        "-status: todo",
+        "+status: doing",
+        "+assignee: agent 7",
+        "-labels: ci, web",
+        "+blocked_by: 2",
+        "+links: https://a.example/",
+        "@@ comments @@",
+        "@@ -1,3 +1,6 @@",
+        f" {first} ann:",
+        " Two",
+        " lines",
+        "+",
+        f"+{time} ann:",
+        "+More",
+    ]
 
 
 def test_control_characters_in_a_diff_are_replaced(home: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
@@ -231,12 +231,35 @@ async def fill(workspace: Workspace) -> None:
     await workspace.tasks.complete_all(caller, [1])
 
 
+async def fill_with_many(workspace: Workspace) -> None:
+    caller = Caller((await workspace.projects.find("default")).id, "ann")
+    await workspace.tasks.create_all(caller, [{"title": "First"}])
+    # More edges than Mermaid draws, and more tasks than the picture shows.
+    others = [{"title": "Other", "blocked_by": (1,)} for _ in range(501)]
+    await workspace.tasks.create_all(caller, others)
+
+
+def fill_home(folder: Path, work: Callable[[Workspace], Awaitable[None]]) -> Path:
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(with_workspace, settings({"DITTYBAG_HOME": os.fspath(folder)}), work).result()
+    return folder
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("home")
-    with ThreadPoolExecutor(1) as executor:
-        executor.submit(with_workspace, settings({"DITTYBAG_HOME": os.fspath(folder)}), fill).result()
-    return folder
+    return fill_home(tmp_path_factory.mktemp("home"), fill)
+
+
+def test_what_is_left_out_is_said_on_standard_error(tmp_path: Path) -> None:
+    fill_home(tmp_path, fill_with_many)
+    picture = dittybag(tmp_path, "task", "graph", "--format", "svg")
+    assert picture.stderr == "note: the picture shows 300 of 502 tasks\n"
+    ET.fromstring(picture.stdout)
+    flowchart = dittybag(tmp_path, "task", "graph", "--format", "mermaid")
+    assert flowchart.stderr == (
+        "note: Mermaid draws at most 500 edges, unless you raise its setting maxEdges\n"
+    )
+    assert len(dittybag(tmp_path, "task", "graph").stdout.splitlines()) == 501 * 2 + 2
 
 
 def test_the_command_prints_a_tree_of_open_tasks(home: Path) -> None:
@@ -309,6 +332,13 @@ def test_the_command_prints_json(home: Path) -> None:
         "blocks": 1,
         "blocks_in_all": 2,
     }
+
+
+def test_a_done_task_blocks_nothing(home: Path) -> None:
+    found = data(dittybag(home, "task", "graph", "--all", "--json"))
+    design = next(task for task in found["tasks"] if task["id"] == 1)
+    assert (design["state"], design["blocks"], design["blocks_in_all"]) == ("done", 0, 0)
+    assert {"from": 1, "to": 2, "kind": "blocks"} in found["edges"]
 
 
 def test_the_command_prints_mermaid(home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Argument, Prompt
 from dittybag.domain.resources import Resource
-from dittybag.domain.tasks import DEFAULT_USER, Task
+from dittybag.domain.tasks import DEFAULT_USER, Comment, Task
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
 #: Texts that are easily changed by accident: line endings, spaces, markup, unusual Unicode.
@@ -103,26 +104,64 @@ async def _write_part(
         other = f"another {number}".encode()
         changed = {"sha256": await transaction.store_content(other), "size": len(other)}
         await _write_versions(transaction, rng, resource, lambda entity, changed=changed: changed, times)
+    #: Tasks with parts. No other task waits for them, so that there are no cycles.
+    wholes: list[int] = []
+    others: list[int] = []
     for number in range(tasks):
+        named = rng.choice((None, *names))
+        shared = [project.id for project in projects if project is not None and project.name == named]
+        earlier = others[-20:]
         task = Task(
             id=0,
             user=DEFAULT_USER if number % 9 else "somebody else",
             title=rng.choice(("Buy milk", "Ünïcödé", "yes", "a: b #")) + f" {number}",
-            project=rng.choice((None, *names)),
+            project=named,
+            project_id=rng.choice((None, *shared)),
             priority=rng.randrange(1, 6),
             notes=rng.choice((None, *TEXTS)),
             due_date=rng.choice((None, "2026-03-01", "2026-03-01T17:00:00Z")),
+            status=rng.choice(("todo", "doing", "review", "dropped")),
+            blocked_by=tuple(rng.sample(earlier, min(len(earlier), rng.randrange(4)))),
+            parent=rng.choice((None, *wholes[-5:])),
+            assignee=rng.choice((None, "ann", "yes", "agent: 7 #")),
+            labels=tuple(rng.sample(("a", "no", "Ünï: #", "1e5", "007"), rng.randrange(4))),
+            links=tuple(rng.sample(("greeting", "file:///1/2", "https://example.org/?a=b#c"), number % 3)),
+            comments=tuple(
+                Comment(clock + at, f"agent {at}\n\u2028", rng.choice(TEXTS)) for at in range(number % 4)
+            ),
             **times(),
         )
-        await _write_versions(
-            transaction, rng, task, lambda entity: {"completed_at": entity.created_at + 7}, times
-        )
+        written = await _write_versions(transaction, rng, task, _task_change(rng), times)
+        (others if number % 7 else wholes).append(written.id)
+    await _block_wholes(transaction, wholes)
+
+
+def _task_change(rng: random.Random) -> Callable[[Task], dict[str, Any]]:
+    kind = rng.randrange(3)
+
+    def change(task: Task) -> dict[str, Any]:
+        if kind:
+            return {"completed_at": task.created_at + 7, "status": "done"}
+        return {"blocked_by": task.blocked_by[1:], "assignee": "someone else"}
+
+    return change
+
+
+async def _block_wholes(transaction: Transaction, wholes: Sequence[int]) -> None:
+    """Let the tasks with parts wait for one of them, so that they refer to later tasks."""
+    for number in wholes:
+        task = await transaction.find("task", id=number)
+        part = await transaction.find("task", parent=number)
+        if task is not None and part is not None:
+            await transaction.write(
+                "update", task, replace(task, blocked_by=(part.id,), version=task.version + 1)
+            )
 
 
 async def _write_versions(
     transaction: Transaction, rng: random.Random, entity: Any, change: Any, times: Any
-) -> None:
-    """Create an entity, update it, and sometimes delete or restore it."""
+) -> Any:
+    """Create an entity, update it, and sometimes delete or restore it. Returns its last state."""
     entity = await transaction.write("create", None, entity)
     for _ in range(rng.randrange(1, 3)):
         later = times()["updated_at"]
@@ -132,3 +171,4 @@ async def _write_versions(
         await transaction.write("delete", entity, None)
         if rng.randrange(2):
             await transaction.write("restore", None, replace(entity, version=entity.version + 1))
+    return entity

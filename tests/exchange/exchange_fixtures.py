@@ -72,9 +72,12 @@ def rows(database: Path, sql: str) -> list[Any]:
 
 
 def dump_tables(database: Path) -> list[Any]:
-    """Return the rows of all tables, including the change log."""
-    tables = ("projects", "prompts", "resources", "tasks", "changes", "contents")
-    return [rows(database, f"SELECT * FROM {table} ORDER BY 1") for table in tables]
+    """Return the rows of all tables, including the change log and the index tables of tasks."""
+    tables = ("projects", "prompts", "resources", "tasks", "changes", "contents", "open_tasks")
+    return [
+        *(rows(database, f"SELECT * FROM {table} ORDER BY 1") for table in tables),
+        rows(database, "SELECT * FROM task_edges ORDER BY 1, 2, 3"),
+    ]
 
 
 def read_files(folder: Path) -> dict[str, bytes]:

@@ -5,13 +5,30 @@ from __future__ import annotations
 import asyncio
 import re
 import subprocess
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dittybag.domain.changes import Interface
+from dittybag.domain.entities import ENTITY_TYPES
+from dittybag.domain.ports import Transaction
+from dittybag.domain.projects import Project
+from dittybag.domain.queries import ChangeQuery
+from dittybag.domain.tasks import (
+    COMMENT_LENGTH,
+    LINK_LENGTH,
+    MAX_COMMENTS,
+    MAX_LINKS,
+    NOTES_LENGTH,
+    Comment,
+    Task,
+)
 from dittybag.services.caller import Caller
 from dittybag.services.prompt_service import PromptAddress, PromptChange
+from dittybag.services.purge_service import Selection
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.exchange.exchange_data import NAMES, fill_database
@@ -36,6 +53,20 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("filled") / "filled.db"
     asyncio.run(fill_database(path, 300, 60, 200, seed=7))
     return path
+
+
+#: The edges between tasks that exist.
+EDGES = """SELECT * FROM task_edges WHERE task IN (SELECT id FROM tasks) AND blocker IN (SELECT id FROM tasks)
+           ORDER BY 1, 2, 3"""
+
+
+async def test_an_export_without_history_omits_edges_to_deleted_tasks(filled: Path, tmp_path: Path) -> None:
+    await export_json(filled, tmp_path / "a.json", history=False)
+    result = await import_into(tmp_path / "b.db", tmp_path / "a.json")
+    assert result.notes == []
+    edges = rows(filled, EDGES)
+    assert 100 < len(edges) < len(rows(filled, "SELECT * FROM task_edges"))
+    assert rows(tmp_path / "b.db", "SELECT * FROM task_edges ORDER BY 1, 2, 3") == edges
 
 
 def is_consistent(database: Path) -> bool:
@@ -64,9 +95,12 @@ async def test_an_export_without_history_restores_the_current_state(filled: Path
     assert b'"changes"' not in exported
     await import_into(tmp_path / "b.db", tmp_path / "a.json")
     assert await export_json(tmp_path / "b.db", tmp_path / "b.json", history=False) == exported
-    for table in ("projects", "prompts", "resources", "tasks"):
+    for table in ("projects", "prompts", "resources", "open_tasks"):
         sql = f"SELECT * FROM {table} ORDER BY 1"
         assert rows(tmp_path / "b.db", sql) == rows(filled, sql)
+    columns = set(ENTITY_TYPES["task"].columns) - {"blocked_by", "parent"}
+    sql = f"SELECT {', '.join(sorted(columns))} FROM tasks ORDER BY id"
+    assert rows(tmp_path / "b.db", sql) == rows(filled, sql)
     assert is_consistent(tmp_path / "b.db")
     batches = rows(tmp_path / "b.db", "SELECT DISTINCT coalesce(batch, seq) FROM changes")
     assert len(batches) == 2
@@ -90,6 +124,156 @@ async def test_one_project_round_trips_with_tasks_and_history(filled: Path, tmp_
     assert rows(tmp_path / "b.db", "SELECT name FROM projects ORDER BY id") == [("default",), ("side",)]
     assert rows(tmp_path / "b.db", "SELECT DISTINCT project FROM tasks") == [("side",)]
     assert is_consistent(tmp_path / "b.db")
+
+
+async def write_tasks(database: Path, work: Callable[[Transaction, Project], Awaitable[None]]) -> None:
+    """Run `work` with a new project `team`."""
+
+    async def write(transaction: Transaction) -> None:
+        project = await transaction.write(
+            "create", None, Project(id=0, name="team", created_at=1, updated_at=1)
+        )
+        assert project is not None
+        await work(transaction, project)
+
+    store = SqliteStore(str(database))
+    await store.write(write, actor="me")
+    await store.close()
+
+
+async def create_task(transaction: Transaction, **fields: Any) -> Task:
+    task = Task(id=0, user="me", created_at=1, updated_at=1, **{"title": "Task", **fields})
+    stored = await transaction.write("create", None, task)
+    assert stored is not None
+    return stored
+
+
+async def update_task(transaction: Transaction, task: Task, **fields: Any) -> Task:
+    changed = replace(task, version=task.version + 1, **fields)
+    await transaction.write("update", task, changed)
+    return changed
+
+
+@pytest.mark.parametrize("history", [False, True])
+async def test_an_exported_project_takes_its_tasks_along_but_no_references_to_others(
+    tmp_path: Path, history: bool
+) -> None:
+    async def work(transaction: Transaction, team: Project) -> None:
+        inside: dict[str, Any] = {"project": "team", "project_id": team.id}
+        private = await create_task(transaction, title="Private")
+        gone = await create_task(transaction, title="Gone", **inside)
+        whole = await create_task(transaction, title="Whole", blocked_by=(private.id, gone.id), **inside)
+        await create_task(transaction, title="Named", project="team", parent=whole.id)
+        moved = await create_task(transaction, title="Moved", project="default", project_id=1)
+        await update_task(transaction, moved, parent=whole.id, **inside)
+        left = await create_task(transaction, title="Left", blocked_by=(whole.id,), **inside)
+        await update_task(transaction, left, project=None, project_id=None)
+        await transaction.write("delete", gone, None)
+
+    await write_tasks(tmp_path / "a.db", work)
+    exported = await export_json(tmp_path / "a.db", tmp_path / "a.json", project="team", history=history)
+    result = await import_into(tmp_path / "b.db", tmp_path / "a.json")
+    assert (result.exact, result.notes) == (True, [])
+    sql = "SELECT title, project, project_id IS NULL, blocked_by, parent FROM tasks ORDER BY id"
+    assert rows(tmp_path / "b.db", sql) == [
+        ("Whole", "team", 0, "[2]" if history else "[]", None),
+        ("Named", "team", 1, "[]", 3),
+        ("Moved", "team", 0, "[]", 3),
+    ]
+    again = await export_json(tmp_path / "b.db", tmp_path / "b.json", project="team", history=history)
+    assert again == exported
+    await export_folder(tmp_path / "a.db", tmp_path / "one", project="team", history=history)
+    await import_into(tmp_path / "c.db", tmp_path / "one")
+    await export_folder(tmp_path / "c.db", tmp_path / "two", project="team", history=history)
+    assert read_files(tmp_path / "one") == read_files(tmp_path / "two")
+    assert is_consistent(tmp_path / "b.db")
+
+
+async def test_purged_tasks_of_a_project_round_trip_with_history(tmp_path: Path) -> None:
+    async def work(transaction: Transaction, team: Project) -> None:
+        for number in range(3):
+            task = await create_task(transaction, title=f"T{number}", project="team", project_id=team.id)
+            await update_task(transaction, task, labels=("new",))
+        await create_task(transaction, title="Private")
+
+    await write_tasks(tmp_path / "a.db", work)
+    workspace = Workspace(SqliteStore(str(tmp_path / "a.db")))
+    owner = Caller(1, "me")
+    await workspace.purges.run(owner, Selection((("task", "1"),)))
+    await workspace.purges.run(owner, Selection((("task", "4"),)))
+    [change] = await workspace.history.page(owner, ChangeQuery(kind="task", entity="2", limit=1))
+    await workspace.purges.run(owner, Selection((("task", "2"),), before=change.at + 1))
+    await workspace.projects.rename("team", "crew", actor="me")
+    await workspace.store.close()
+    for project in (None, "crew"):
+        file, copy = tmp_path / f"{project}.json", tmp_path / f"{project}.db"
+        exported = await export_json(tmp_path / "a.db", file, project=project)
+        assert (await import_into(copy, file)).exact
+        assert await export_json(copy, tmp_path / "b.json", project=project) == exported
+        assert is_consistent(copy)
+    assert dump_tables(tmp_path / "None.db") == dump_tables(tmp_path / "a.db")
+
+
+async def test_the_largest_task_round_trips_in_a_folder(tmp_path: Path) -> None:
+    async def work(transaction: Transaction, team: Project) -> None:
+        comment = Comment(1, "\x85" * 200, "\x85" * COMMENT_LENGTH)
+        links = tuple(f"{number:02d}" + "x" * (LINK_LENGTH - 2) for number in range(MAX_LINKS))
+        await create_task(
+            transaction, comments=(comment,) * MAX_COMMENTS, links=links, notes="\x85" * NOTES_LENGTH
+        )
+
+    await write_tasks(tmp_path / "a.db", work)
+    await export_folder(tmp_path / "a.db", tmp_path / "one", history=True)
+    await import_into(tmp_path / "b.db", tmp_path / "one")
+    assert dump_tables(tmp_path / "b.db") == dump_tables(tmp_path / "a.db")
+
+
+async def test_a_task_is_readable_in_a_folder(tmp_path: Path) -> None:
+    async def work(transaction: Transaction, team: Project) -> None:
+        await create_task(transaction, title="First")
+        await create_task(
+            transaction,
+            project="team",
+            project_id=team.id,
+            blocked_by=(1,),
+            parent=1,
+            labels=("ci", "007"),
+            comments=(Comment(1_700_000_000_000_001, "ann", "Began\nit"), Comment(2, "bob", "Done")),
+            notes="Text\n",
+        )
+
+    await write_tasks(tmp_path / "a.db", work)
+    await export_folder(tmp_path / "a.db", tmp_path / "folder")
+    [task] = (tmp_path / "folder" / "tasks").glob("*2-*")
+    assert (
+        task.read_text()
+        == """---
+id: 2
+user: me
+title: Task
+project: team
+priority: 3
+energy: medium
+time_estimate: "1hr"
+created_at: "1970-01-01T00:00:00.000001Z"
+updated_at: "1970-01-01T00:00:00.000001Z"
+version: 1
+status: todo
+shared: true
+blocked_by: [1]
+parent: 1
+labels: [ci, "007"]
+comments:
+  - at: "2023-11-14T22:13:20.000001Z"
+    author: ann
+    text: "Began\\nit"
+  - at: "1970-01-01T00:00:00.000002Z"
+    author: bob
+    text: Done
+---
+Text
+"""
+    )
 
 
 async def test_ids_of_deleted_tasks_are_not_reused_after_an_import(tmp_path: Path) -> None:

@@ -44,9 +44,16 @@ def set_value(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     return edit
 
 
-def set_in_log(kind: str, action: str, field: str, value: Any) -> Callable[[dict[str, Any]], None]:
+def set_in_log(
+    kind: str, action: str, field: str, value: Any, *, shared: bool = False
+) -> Callable[[dict[str, Any]], None]:
+    """Return an edit of the first change. `shared`: of a task that belongs to a project."""
+
     def edit(export: dict[str, Any]) -> None:
-        change = first_change(export["changes"], kind, action)
+        changes = export["changes"]
+        if shared:
+            changes = [item for item in changes if (item.get("after") or {}).get("project_id")]
+        change = first_change(changes, kind, action)
         if "." in field:
             change["after"][field.partition(".")[2]] = value
         else:
@@ -116,6 +123,32 @@ WITH_HISTORY = {
     ),
     "no id": (set_in_log("task", "create", "after.id", 0), "entity must be the id of the entity in after"),
     "long actor": (set_in_log("task", "create", "actor", "x" * 20_000), "actor must be at most"),
+    "renamed in a task": (
+        set_in_log("task", "create", "after.project", "elsewhere", shared=True),
+        "project must be the name of project",
+    ),
+    "moved prompt": (
+        set_in_log("prompt", "update", "after.project", 77),
+        "a prompt or resource cannot move to another project",
+    ),
+    "missing project of a task": (
+        set_in_log("task", "create", "after.project_id", 77),
+        "conflicts with the changes before it",
+    ),
+    "unknown task": (
+        set_in_log("task", "create", "after.blocked_by", [77_777]),
+        "blocked_by or parent names task 77777, which is not in the history",
+    ),
+    "own task": (set_in_log("task", "create", "after.parent", 1), "a task cannot be blocked by itself"),
+    "huge id of a task": (
+        set_in_log("task", "create", "after.blocked_by", [2**53]),
+        "blocked_by and parent must be ids of tasks",
+    ),
+    "unknown status": (set_in_log("task", "create", "after.status", "lost"), "Invalid enum value 'lost'"),
+    "bad comment": (
+        set_in_log("task", "create", "after.comments", [{"at": -1, "author": "a", "text": "x" * 10_001}]),
+        "A comment must be between 1 and 10000 characters",
+    ),
     "deleted default project": (delete_default, "conflicts with the changes before it"),
 }
 
@@ -169,6 +202,117 @@ async def test_duplicates_are_reported(tmp_path: Path, name: str) -> None:
     with pytest.raises(Invalid, match=problem):
         await import_into(tmp_path / "b.db", tmp_path / "bad.json")
     assert len(rows(tmp_path / "b.db", "SELECT * FROM changes")) == 1
+
+
+def set_tasks(*tasks: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+    """Return an edit that replaces the tasks. Each gets a title."""
+    return without_history(
+        lambda found: found.update(
+            tasks=[{"id": number, "title": "x", **task} for number, task in enumerate(tasks, 1)]
+        )
+    )
+
+
+COMMENT = {"at": "2026-01-01T00:00:00Z", "author": "a", "text": "b"}
+TEAM_TASKS = {
+    "cycle": (
+        set_tasks({"blocked_by": [2]}, {"blocked_by": [3]}, {"blocked_by": [1]}),
+        "tasks: these tasks would wait for each other: 1 → 2 → 3 → 1",
+    ),
+    "cycle through a part": (
+        set_tasks({}, {"parent": 1, "blocked_by": [1]}),
+        "tasks: these tasks would wait for each other: 2 → 1 → 2",
+    ),
+    "long cycle": (
+        set_tasks(*({"blocked_by": [number % 50 + 1]} for number in range(1, 51))),
+        "1 → 2 → 3 → 4 → 5 → 6 → 7 → 8 → 9 → 10 → ... → 1",
+    ),
+    "itself": (set_tasks({"blocked_by": [1]}), "tasks 1: a task cannot be blocked by itself"),
+    "negative id": (set_tasks({"parent": -1}), "blocked_by and parent must be ids of tasks"),
+    "huge id": (set_tasks({"blocked_by": [2**80]}), "blocked_by and parent must be ids of tasks"),
+    "many blockers": (
+        set_tasks({"blocked_by": list(range(2, 110))}),
+        "A task can be blocked by at most 100 others",
+    ),
+    "unknown status": (set_tasks({"status": "lost"}), "tasks 1: Invalid enum value 'lost'"),
+    "done without a time": (set_tasks({"status": "done"}), "status must be done if completed_at is set"),
+    "dropped with a time": (
+        set_tasks({"status": "dropped", "completed_at": "2026-01-01T00:00:00Z"}),
+        "status must be done if completed_at is set",
+    ),
+    "shared with nobody": (set_tasks({"shared": True}), "a shared task must name its project"),
+    "shared with an unknown project": (
+        set_tasks({"shared": True, "project": "nowhere"}),
+        "project 'nowhere' is not listed in projects",
+    ),
+    "a number for the project": (set_tasks({"project_id": 1}), "unknown field `project_id`"),
+    "long comment": (
+        set_tasks({"comments": [{**COMMENT, "text": "x" * 10_001}]}),
+        "A comment must be between 1 and 10000 characters",
+    ),
+    "many comments": (set_tasks({"comments": [COMMENT] * 201}), "A task can have at most 200 comments"),
+    "comment with NUL": (set_tasks({"comments": [{**COMMENT, "text": "\0"}]}), "Comment "),
+    "long author": (
+        set_tasks({"comments": [{**COMMENT, "author": "x" * 10_001}]}),
+        "the author of a comment must be at most 10000 characters",
+    ),
+    "bad time": (set_tasks({"comments": [{**COMMENT, "at": "soon"}]}), "at must be a time like"),
+    "comment without a time": (
+        set_tasks({"comments": [{"author": "a", "text": "b"}]}),
+        "missing required field `at`",
+    ),
+    "many labels": (set_tasks({"labels": ["x"] * 21}), "At most 20 labels are allowed"),
+    "long link": (set_tasks({"links": ["x" * 2001]}), "must be between 1 and 2000 characters"),
+    "long assignee": (set_tasks({"assignee": "x" * 201}), "Assignee must be at most 200 characters"),
+}
+
+
+@pytest.mark.parametrize("name", TEAM_TASKS)
+async def test_bad_fields_of_tasks_are_refused(tmp_path: Path, name: str) -> None:
+    edit, problem = TEAM_TASKS[name]
+    edited = await exported_json(tmp_path)
+    edit(edited)
+    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
+    before = dump_tables(tmp_path / "a.db")
+    for database in ("a.db", "b.db"):
+        with pytest.raises(Invalid) as caught:
+            await import_into(tmp_path / database, tmp_path / "bad.json")
+        assert problem in str(caught.value)
+    assert dump_tables(tmp_path / "a.db") == before
+    assert len(rows(tmp_path / "b.db", "SELECT * FROM changes")) == 1
+
+
+async def test_an_edge_to_one_of_two_tasks_with_the_same_id_is_refused(tmp_path: Path) -> None:
+    edited = await exported_json(tmp_path)
+    set_tasks({"blocked_by": [2]}, {}, {"id": 2, "title": "y"})(edited)
+    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
+    with pytest.raises(Invalid, match="tasks 1: blocked_by or parent names task 2, but several tasks have"):
+        await import_into(tmp_path / "a.db", tmp_path / "bad.json")
+
+
+async def test_edges_to_tasks_that_are_not_in_the_file_are_removed(tmp_path: Path) -> None:
+    edited = await exported_json(tmp_path)
+    set_tasks({"blocked_by": [2, 8, 9], "parent": 7}, {})(edited)
+    (tmp_path / "partial.json").write_bytes(msgspec.json.encode(edited))
+    for database in ("a.db", "b.db"):
+        result = await import_into(tmp_path / database, tmp_path / "partial.json", on_conflict="skip")
+        note = "Removed 3 references in blocked_by and parent to tasks that are not in the source"
+        assert result.notes == [note]
+    assert rows(tmp_path / "b.db", "SELECT id, blocked_by, parent FROM tasks ORDER BY id") == [
+        (1, "[2]", None),
+        (2, "[]", None),
+    ]
+
+
+async def test_exports_from_before_tasks_had_a_status_are_imported(tmp_path: Path) -> None:
+    edited = await exported_json(tmp_path)
+    set_tasks({"completed_at": "2026-01-01T00:00:00Z"}, {"project": "default"})(edited)
+    (tmp_path / "old.json").write_bytes(msgspec.json.encode(edited))
+    await import_into(tmp_path / "b.db", tmp_path / "old.json")
+    assert rows(tmp_path / "b.db", "SELECT id, status, project, project_id FROM tasks ORDER BY id") == [
+        (1, "done", None, None),
+        (2, "todo", "default", None),
+    ]
 
 
 async def test_up_to_twenty_problems_are_reported(tmp_path: Path) -> None:
@@ -246,6 +390,13 @@ BAD_FILES: dict[str, tuple[str | bytes, str]] = {
     "tasks/000094.md": ("---\ncolour: red\n---\n", "unknown field `colour`"),
     "tasks/000093.md": (b"---\ntitle: a\n---\n\xff", "it is not UTF-8"),
     "tasks/000092.md": ("---\ntitle: a\npriority: 9\n---\n", "Priority must be between 1 and 5"),
+    "tasks/000091.md": ("---\ntitle: a\nblocked_by: [one]\n---\n", "Expected `int`, got `str`"),
+    "tasks/000090.md": ("---\ntitle: a\nstatus: lost\n---\n", "Invalid enum value 'lost'"),
+    "tasks/000089.md": (
+        "---\ntitle: a\nproject: nowhere\nshared: true\n---\n",
+        "project 'nowhere' is not listed in projects",
+    ),
+    "tasks/000088.md": ("---\ntitle: a\ncomments:\n  - text: b\n---\n", "missing required field `at`"),
     "projects/default/prompts/empty.md": ("---\ntitle: x\n---\n", "Content must not be empty"),
     "projects/default/prompts/a b.md": ("text", "contains invalid characters"),
     "projects/default/prompts/big.md": ("x" * 1_600_000, "it is larger than"),

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dittybag.domain.entities import Kind
-from dittybag.domain.errors import ProjectNotFound, SeveralConflicts
+from dittybag.domain.errors import Invalid, ProjectNotFound, SeveralConflicts
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import ChangeQuery
 from dittybag.exchange.import_sources import FileSource, SourceEntity, SourceEntry, entity_of
@@ -194,6 +194,148 @@ async def test_tasks_get_new_ids_and_equal_tasks_are_skipped(database: Path, tmp
     assert rows(database, "SELECT id, notes FROM tasks ORDER BY id") == [(1, None), (2, None), (3, "Oat")]
     again = await import_into(database, source)
     assert (again.created["task"], again.skipped["task"]) == (0, 3)
+
+
+MOMENT = "2026-01-01T00:00:00Z"
+TASKS = """SELECT id, title, project, project_id, status, blocked_by, parent, assignee, labels, links,
+                  comments FROM tasks ORDER BY id"""
+
+
+def team_tasks() -> list[dict[str, Any]]:
+    """Return tasks of which some refer to later ones, and some to earlier ones."""
+    return [
+        {
+            "id": 70,
+            "title": "Release",
+            "created_at": MOMENT,
+            "blocked_by": [90],
+            "shared": True,
+            "project": "side",
+        },
+        {
+            "id": 80,
+            "title": "Test",
+            "created_at": MOMENT,
+            "status": "doing",
+            "parent": 70,
+            "blocked_by": [90, 12],
+            "assignee": "ann",
+            "labels": ["ci"],
+            "links": ["file:///plan"],
+            "comments": [{"at": "2026-01-02T00:00:00.000001Z", "author": "ann", "text": "Began"}],
+        },
+        {"id": 90, "title": "Build", "created_at": MOMENT, "parent": 70},
+    ]
+
+
+async def test_edges_between_tasks_get_the_new_ids(database: Path, tmp_path: Path) -> None:
+    source = write_export(tmp_path / "tasks.json", projects=[{"name": "side"}], tasks=team_tasks())
+    result = await import_into(database, source)
+    assert (result.created["task"], result.created["project"]) == (3, 1)
+    note = "Removed one reference in blocked_by and parent to tasks that are not in the source"
+    assert result.notes == [note]
+    [(side,)] = rows(database, "SELECT id FROM projects WHERE name = 'side'")
+    comments = '[{"at":1767312000000001,"author":"ann","text":"Began"}]'
+    assert rows(database, TASKS)[1:] == [
+        (2, "Release", "side", side, "todo", "[4]", None, None, "[]", "[]", "[]"),
+        (3, "Test", None, None, "doing", "[4]", 2, "ann", '["ci"]', '["file:///plan"]', comments),
+        (4, "Build", None, None, "todo", "[]", 2, None, "[]", "[]", "[]"),
+    ]
+    batches = rows(database, f"SELECT DISTINCT coalesce(batch, seq) FROM changes WHERE actor = '{ACTOR}'")
+    assert len(batches) == 2
+    audit = SqliteAudit(database)
+    audit.check()
+    audit.close()
+
+
+async def test_a_second_import_of_tasks_with_edges_changes_nothing(database: Path, tmp_path: Path) -> None:
+    source = write_export(tmp_path / "tasks.json", projects=[{"name": "side"}], tasks=team_tasks())
+    await import_into(database, source)
+    before = dump_tables(database)
+    for _ in range(2):
+        result = await import_into(database, source)
+        assert (result.created["task"], result.skipped["task"]) == (0, 3)
+    assert dump_tables(database) == before
+    await export_json(database, tmp_path / "own.json")
+    assert not any((await import_into(database, tmp_path / "own.json")).created.values())
+    assert dump_tables(database) == before
+
+
+async def test_new_tasks_refer_to_the_existing_equal_tasks(database: Path, tmp_path: Path) -> None:
+    milk = {"id": 50, "title": "Milk", "created_at": MOMENT}
+    cake = {"id": 60, "title": "Cake", "created_at": MOMENT, "blocked_by": [50]}
+    source = write_export(tmp_path / "tasks.json", tasks=[cake, milk])
+    result = await import_into(database, source)
+    assert (result.created["task"], result.skipped["task"]) == (1, 1)
+    assert rows(database, "SELECT id, title, blocked_by, parent FROM tasks ORDER BY id") == [
+        (1, "Milk", "[]", None),
+        (2, "Cake", "[1]", None),
+    ]
+
+
+async def test_tasks_that_differ_only_in_their_edges_are_different(database: Path, tmp_path: Path) -> None:
+    milk = {"id": 50, "title": "Milk", "created_at": MOMENT}
+    cake = {"id": 60, "title": "Cake", "created_at": MOMENT}
+    await import_into(database, write_export(tmp_path / "a.json", tasks=[milk, cake]))
+    blocked = write_export(tmp_path / "b.json", tasks=[milk, {**cake, "blocked_by": [50]}])
+    for created in (1, 0):
+        assert (await import_into(database, blocked)).created["task"] == created
+    assert rows(database, "SELECT id, blocked_by FROM tasks ORDER BY id") == [
+        (1, "[]"),
+        (2, "[]"),
+        (3, "[1]"),
+    ]
+
+
+async def test_an_import_cannot_close_a_cycle_with_existing_tasks(database: Path, tmp_path: Path) -> None:
+    # In the workspace, the cake waits for the eggs, and these for the milk.
+    milk = {"id": 1, "title": "Milk", "created_at": MOMENT}
+    eggs = {"id": 2, "title": "Eggs", "created_at": MOMENT, "blocked_by": [1]}
+    cake = {"id": 3, "title": "Cake", "created_at": MOMENT, "blocked_by": [2]}
+    await import_into(database, write_export(tmp_path / "a.json", tasks=[milk, eggs, cake]))
+    before = dump_tables(database)
+    # In the file, the eggs wait for nothing, so the cake may be a part of the milk.
+    part = {"id": 4, "title": "Part", "created_at": MOMENT, "parent": 1, "blocked_by": [3]}
+    source = write_export(tmp_path / "b.json", tasks=[milk, {**eggs, "blocked_by": []}, cake, part])
+    problem = "with the tasks of this workspace, these tasks would wait for each other: 5 → 3 → 2 → 1 → 5"
+    with pytest.raises(Invalid, match=problem):
+        await import_into(database, source)
+    assert dump_tables(database) == before
+
+
+async def test_shared_tasks_move_to_the_project_of_an_import(database: Path, tmp_path: Path) -> None:
+    source = write_export(tmp_path / "tasks.json", projects=[{"name": "side"}], tasks=team_tasks())
+    for created in (3, 0):
+        result = await import_into(database, source, project="default")
+        assert result.created["task"] == created
+    assert [row[2:4] for row in rows(database, TASKS)[1:]] == [("default", 1), (None, None), (None, None)]
+    assert rows(database, "SELECT name FROM projects") == [("default",)]
+
+
+async def test_a_shared_task_of_the_default_project_needs_no_list_of_projects(
+    database: Path, tmp_path: Path
+) -> None:
+    task = {"title": "Shared", "created_at": MOMENT, "project": "default", "shared": True}
+    source = write_export(tmp_path / "tasks.json", tasks=[task])
+    for target in (database, tmp_path / "empty.db"):
+        await import_into(target, source)
+        sql = "SELECT project, project_id FROM tasks WHERE title = 'Shared'"
+        assert rows(target, sql) == [("default", 1)]
+
+
+async def test_all_edges_of_a_large_workspace_are_merged(database: Path, tmp_path: Path) -> None:
+    await fill_database(tmp_path / "other.db", 2, 2, 300)
+    await export_json(tmp_path / "other.db", tmp_path / "other.json")
+    result = await import_into(database, tmp_path / "other.json")
+    assert result.created["task"] > 280
+    titles = """SELECT a.title, a.created_at, b.title, b.created_at, part FROM task_edges
+                JOIN tasks AS a ON a.id = task JOIN tasks AS b ON b.id = blocker ORDER BY 1, 2, 3, 4, 5"""
+    assert rows(database, titles) == rows(tmp_path / "other.db", titles)
+    again = await import_into(database, tmp_path / "other.json")
+    assert (again.created["task"], again.skipped["task"]) == (0, result.created["task"])
+    audit = SqliteAudit(database)
+    audit.check()
+    audit.close()
 
 
 class TitledPrompts(FileSource):

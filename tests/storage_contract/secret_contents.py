@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Argument
-from dittybag.domain.tasks import Task
+from dittybag.domain.tasks import Comment, Task
+from tests.storage_contract.project_tasks import change_task, create_project_task
 from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
 
 #: It has no trigram in common with other texts of the tests, and survives folding.
@@ -44,7 +45,21 @@ async def create_task(session: StoreSession, word: str = SECRET) -> str:
     """Create and change a task. Returns its id."""
     task = await session.task(f"Größe {word}", notes=LARGE.replace(SECRET, word)[:5000], project=word)
     await session.workspace.tasks.update(session.caller, task.id, notes=f"Second {word}")
+    await _fill_task(session, task.id, word)
     return str(task.id)
+
+
+async def _fill_task(session: StoreSession, number: int, word: str) -> None:
+    """Write the word into the fields that a team uses, and into a claim."""
+    await change_task(
+        session,
+        number,
+        status="doing",
+        assignee=f"agent-{word}",
+        labels=(f"label-{word}",),
+        links=(f"https://example.org/{word}",),
+        comments=(Comment(1, f"author-{word}", LARGE.replace(SECRET, word)[:5000]),),
+    )
 
 
 async def create_project(session: StoreSession, word: str = SECRET) -> str:
@@ -54,6 +69,17 @@ async def create_project(session: StoreSession, word: str = SECRET) -> str:
     await inside.prompt(f"deleted-{word}", word)
     await inside.delete_prompt(f"deleted-{word}")
     await create_resource(inside, word)
+    await session.workspace.projects.rename(f"project-{word}", f"renamed-{word}", actor=ACTOR)
+    return str(inside.project)
+
+
+async def create_project_with_tasks(session: StoreSession, word: str = SECRET) -> str:
+    """Create a project with a task and a deleted task, and rename it. Returns its id."""
+    inside = await open_session(session.store, f"project-{word}")
+    task = await create_project_task(inside, f"Größe {word}")
+    await _fill_task(inside, task.id, word)
+    deleted = await create_project_task(inside, f"Deleted {word}", labels=(word,), parent=task.id)
+    await inside.workspace.tasks.delete(inside.caller, deleted.id)
     await session.workspace.projects.rename(f"project-{word}", f"renamed-{word}", actor=ACTOR)
     return str(inside.project)
 

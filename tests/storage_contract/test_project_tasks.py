@@ -5,10 +5,17 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.errors import ProjectGone
+from dittybag.domain.accounts import Principal, Role
+from dittybag.domain.changes import PURGED_LABEL, Change
+from dittybag.domain.errors import NotAllowed, NothingToPurge, ProjectGone, TaskCycle
+from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import Task
+from dittybag.exchange.workspace_copy import copy_workspace
+from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
+from dittybag.services.purge_service import Selection
+from tests.storage_contract.backends import Backend
 from tests.storage_contract.log_consistency import check_log, stored_entities, without_version
 from tests.storage_contract.project_tasks import COMMENTS, change_task, create_project_task, find_task
 from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
@@ -28,7 +35,7 @@ async def found(session: StoreSession, number: int) -> Task:
 async def fill(garden: StoreSession) -> tuple[Task, Task, Task]:
     """Create two tasks of the project, of which one waits for the other, and one that only names it."""
     first = await create_project_task(garden, "Dig", labels=("soil",), comments=COMMENTS, assignee="ann")
-    second = await create_project_task(garden, "Sow", blocked_by=(first.id,), parent=first.id, links=("x:y",))
+    second = await create_project_task(garden, "Sow", blocked_by=(first.id,), links=("x:y",))
     return first, second, await garden.task("Buy seeds", project="garden")
 
 
@@ -119,3 +126,112 @@ async def test_a_task_is_not_restored_without_its_project(
     with pytest.raises(ProjectGone):
         await history.restore(session.caller, created.seq)
     assert await find_task(session, first.id) is None
+
+
+async def test_a_restored_task_cannot_close_a_cycle(session: StoreSession) -> None:
+    first = await session.task("First")
+    second = await session.task("Second", blocked_by=(first.id,))
+    blocked = await session.newest_change()
+    await session.workspace.tasks.update(session.caller, second.id, blocked_by=())
+    await session.workspace.tasks.update(session.caller, first.id, blocked_by=(second.id,))
+    before = await stored_entities(session.store)
+    with pytest.raises(TaskCycle, match="task 2 → task 1 → task 2"):
+        await session.workspace.history.restore(session.caller, blocked.seq)
+    assert await stored_entities(session.store) == before
+    await check_log(session.store)
+
+
+# Purging
+
+
+async def log_of_tasks(session: StoreSession) -> list[Change]:
+    query = ChangeQuery(kind="task", oldest_first=True)
+    return await session.read(lambda transaction: transaction.changes.page(query))
+
+
+async def test_a_project_is_purged_with_its_tasks_but_not_with_those_that_left_it(
+    session: StoreSession, garden: StoreSession
+) -> None:
+    first, second, other = await fill(garden)
+    left = await create_project_task(garden, "Left")
+    await change_task(session, left.id, project=None, project_id=None)
+    await session.workspace.tasks.delete(garden.caller, second.id)
+    items = await session.workspace.purges.run(session.caller, Selection((("project", str(garden.project)),)))
+    assert sorted((item.kind, item.id, item.deletes) for item in items) == [
+        ("project", str(garden.project), True),
+        ("task", str(first.id), True),
+        ("task", str(second.id), False),
+    ]
+    kept = {change.entity for change in await log_of_tasks(session) if not change.purged}
+    assert kept == {str(other.id), str(left.id)}
+    assert [key for kind, key in await stored_entities(session.store) if kind == "task"] == sorted(kept)
+    await check_log(session.store, garden.project)
+
+
+async def test_the_members_of_a_project_see_that_a_task_was_purged(
+    session: StoreSession, garden: StoreSession
+) -> None:
+    first, *_ = await fill(garden)
+    accounts = session.workspace.accounts
+    for user in ("ann", "bob"):
+        await accounts.add_user(user, actor=ACTOR)
+    await accounts.share("garden", "ann", "read", actor=ACTOR)
+    await session.workspace.purges.run(session.caller, Selection((("task", str(first.id)),)))
+    member = Caller(garden.project, "ann", "ann", Principal("ann", "read", "read"))
+    query = ChangeQuery(project=garden.project, kind="task", entity=str(first.id))
+    seen = await session.workspace.history.page(member, query)
+    assert [(change.action, change.label, change.project) for change in seen] == [
+        ("delete", PURGED_LABEL, garden.project),
+        ("create", PURGED_LABEL, garden.project),
+    ]
+    private = ChangeQuery(project=garden.project, kind="task", entity="3")
+    assert await session.workspace.history.page(member, private) == []
+
+
+async def test_a_task_of_a_project_is_purged_by_those_who_may_change_the_project(
+    session: StoreSession, garden: StoreSession
+) -> None:
+    first, second, private = await fill(garden)
+    purges = session.workspace.purges
+    accounts = session.workspace.accounts
+    callers = []
+    roles: tuple[tuple[str, Role], ...] = (("ann", "read"), ("bob", "write"))
+    for user, role in roles:
+        await accounts.add_user(user, actor=ACTOR)
+        await accounts.share("garden", user, role, actor=ACTOR)
+        callers.append(Caller(garden.project, user, user, Principal(user, "admin", role)))
+    reader, writer = callers
+    chosen = Selection((("task", str(first.id)),))
+    with pytest.raises(NotAllowed):
+        await purges.run(reader, chosen)
+    with pytest.raises(NothingToPurge):
+        await purges.run(writer, Selection((("task", str(private.id)),)))
+    with pytest.raises(NothingToPurge):
+        await purges.run(replace(writer, project=session.project), chosen)
+    await purges.run(writer, chosen)
+    assert await find_task(session, first.id) is None
+    assert await found(session, second.id) == second
+
+
+async def test_a_log_with_purged_tasks_of_a_project_is_copied(
+    session: StoreSession, garden: StoreSession, backend: Backend
+) -> None:
+    first, second, _ = await fill(garden)
+    await change_task(garden, second.id, labels=("new",))
+    await garden.workspace.projects.rename("garden", "park", actor=ACTOR)
+    await session.workspace.purges.run(session.caller, Selection((("task", str(first.id)),)))
+    now = await session.read(_now)
+    await session.workspace.purges.run(session.caller, Selection(before=now + 1))
+    target = await backend.open(backend.new_location())
+    try:
+        await copy_workspace(session.store, target, lambda text: None)
+        assert await stored_entities(target) == await stored_entities(session.store)
+        copied = await open_session(target)
+        assert await log_of_tasks(copied) == await log_of_tasks(session)
+        await check_log(target)
+    finally:
+        await target.close()
+
+
+async def _now(transaction: Transaction) -> int:
+    return transaction.now

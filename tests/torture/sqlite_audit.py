@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -24,6 +25,10 @@ _TABLES: dict[Kind, tuple[str, str]] = {
     "resource": ("resources", "id"),
     "task": ("tasks", "id"),
 }
+
+
+#: What the table of open tasks has instead of null.
+_DEFAULTS = {"project": "", "due_date": "~"}
 
 
 class SqliteAudit:
@@ -65,6 +70,7 @@ class SqliteAudit:
         self._check_indexes()
         self._check_word_index()
         self._check_tags()
+        self._check_tasks()
         self._check_log()
 
     def _check_indexes(self) -> None:
@@ -118,6 +124,28 @@ class SqliteAudit:
         ).fetchall()
         listed = self._connection.execute("SELECT * FROM prompt_tags ORDER BY 1, 2, 3, 4").fetchall()
         assert listed == expected
+
+    def _check_tasks(self) -> None:
+        """The edges and the open tasks must follow from the tasks. A claimed task must be in hand."""
+        tasks = list(self._rows("SELECT * FROM tasks ORDER BY id"))
+        edges = {(task["parent"], task["id"], 1) for task in tasks if task["parent"] is not None}
+        for task in tasks:
+            edges |= {(task["id"], blocker, 0) for blocker in msgspec.json.decode(task["blocked_by"])}
+        assert set(self._connection.execute("SELECT * FROM task_edges")) == edges
+        open_tasks = {task["id"] for task in tasks if task["status"] not in ("done", "dropped")}
+        waits = Counter(waiting for waiting, blocker, _ in edges if blocker in open_tasks)
+        columns = ("id", "status", "user", "project_id", "project", "assignee", "priority", "due_date")
+        expected = [
+            (
+                *(_DEFAULTS.get(name) if task[name] is None else task[name] for name in columns),
+                waits[task["id"]],
+            )
+            for task in tasks
+            if task["id"] in open_tasks
+        ]
+        assert self._connection.execute("SELECT * FROM open_tasks ORDER BY task").fetchall() == expected
+        in_hand = {task["id"] for task in tasks if task["status"] == "doing"}
+        assert {row[0] for row in self._connection.execute("SELECT task FROM claims")} <= in_hand
 
     def _check_log(self) -> None:
         """Replaying the change log must produce the rows."""

@@ -113,6 +113,12 @@ def test_nothing_overlaps_and_all_edges_lead_to_the_right(graph: TaskGraph) -> N
         assert list(passed_boxes(layout, route)) == []
 
 
+def test_a_lane_below_all_tasks_is_inside_the_picture() -> None:
+    # The last edge passes a layer below its only task.
+    layout = lay_out(graph_of({1: [], 2: [1], 3: [2, 4], 4: [], 5: [4]}))
+    assert max(point.y for route in layout.routes for point in route.points) < layout.height
+
+
 def test_a_chain_is_a_straight_line() -> None:
     layout = lay_out(chain(12))
     assert len({corner.y for corner in layout.corners.values()}) == 1
@@ -124,9 +130,10 @@ def test_a_chain_is_a_straight_line() -> None:
 @pytest.mark.parametrize(
     "blocked_by",
     [
-        # Two chains whose ids alternate, and three that a first order would cross.
-        {1: [], 2: [], 3: [2], 4: [1], 5: [4], 6: [3], 7: [5, 6]},
-        {1: [], 2: [], 3: [], 4: [3], 5: [2], 6: [1], 7: [6, 5, 4]},
+        # In the order of work, two or more edges would cross.
+        {1: [], 2: [], 3: [2], 4: [3], 5: [1, 4], 6: [1], 7: [1], 8: [4]},
+        {1: [], 2: [], 3: [1], 4: [2], 5: [2, 3], 6: [4, 5], 7: [3], 8: [1, 6]},
+        {1: [], 2: [], 3: [1], 4: [2], 5: [2], 6: [3], 7: [1, 4], 8: [2, 6]},
         # A tree.
         {1: [], 2: [1], 3: [1], 4: [3], 5: [2], 6: [3], 7: [2], 8: [5], 9: [4]},
         # A long edge beside a chain.

@@ -84,7 +84,7 @@ class DoctorReport(Struct, frozen=True):
 
 
 def rebuild_search_index(settings: Settings) -> None:
-    """Rebuild the search index from the stored texts."""
+    """Rebuild the search index from the stored texts, and the lists of edges and open tasks."""
     integrity_check.rebuild_index(settings.database)
 
 
@@ -269,7 +269,10 @@ _SOUND: Final[dict[CheckedPart, tuple[str, str]]] = {
     "references": ("references", "All references point to existing rows"),
     "contents": ("contents", "The content of every resource matches its checksum"),
     "log": ("change log", "The change log matches the current data"),
-    "index": ("search index", "The search index matches the texts"),
+    "index": (
+        "search index",
+        "The search index matches the texts, and the lists of edges and open tasks match the tasks",
+    ),
 }
 
 

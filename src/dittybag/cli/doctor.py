@@ -34,7 +34,12 @@ _MAX_MESSAGE: Final = 5000
 
 
 @click.command("doctor", StrictCommand)
-@click.option("--fix", is_flag=True, help="Rebuild the search index if it is wrong. Nothing else is changed.")
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Rebuild the search index and the lists of edges and open tasks if they are wrong, and remove "
+    "claims of tasks that nobody works on. Nothing else is changed.",
+)
 @in_workspace
 def command(options: WorkspaceOptions, *, fix: bool) -> int:
     """Check for problems and suggest fixes.

@@ -227,7 +227,7 @@ def rename(name: str, new_name: str, options: WorkspaceOptions) -> None:
 @click.argument("name")
 @in_workspace
 def delete(name: str, options: WorkspaceOptions) -> None:
-    """Delete a project with its prompts and resources.
+    """Delete a project with its prompts, resources and tasks.
 
     `dittybag undo` restores them.
 

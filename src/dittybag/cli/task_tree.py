@@ -165,7 +165,7 @@ def _children(place: _Place, nodes: list[int], signs: TreeSigns) -> list[_Place]
 def _facts(task: GraphTask, now: int, *, is_critical: bool) -> Iterator[str]:
     """Yield what is shown beside the title."""
     state, worker = task.state(now), clip_line(task.worker(now) or "", _WORKER_LENGTH)
-    words = f"waits for {task.waits_for}" if state == "blocked" else state
+    words = task.describe_state(now)
     yield f"{words} by {worker}" if worker and state in _STARTED else words
     if worker and state not in _STARTED:
         yield f"assigned to {worker}"

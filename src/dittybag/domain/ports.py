@@ -21,7 +21,6 @@ from msgspec import Struct
 
 from dittybag.domain.accounts import AccountEvent, Member, Role, Token, User
 from dittybag.domain.changes import Action, Change, ChangeNotification, Interface, Purged
-from dittybag.domain.claims import Claim, ReadyQuery
 from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.idempotency import StoredResult
 from dittybag.domain.libraries import LibraryPrompt, LibraryReport
@@ -37,12 +36,13 @@ from dittybag.domain.queries import (
 )
 from dittybag.domain.resources import Resource
 from dittybag.domain.role_marks import Message, RoleMark
-from dittybag.domain.task_graph import GraphQuery, GraphTask
 from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
 
 if TYPE_CHECKING:
+    from dittybag.domain.claims import Claim, ReadyQuery
     from dittybag.domain.ranked_search import Frequencies, SearchTerm, StoredMatch, StoredSearch
     from dittybag.domain.skills import Skill, SkillFile
+    from dittybag.domain.task_graph import GraphQuery, GraphTask
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Entity)
@@ -143,10 +143,6 @@ class TaskRepository(Protocol):
         """Count the matching tasks; return a page of them."""
         ...
 
-    async def graph(self, query: GraphQuery) -> tuple[int, list[GraphTask]]:
-        """Count the matching tasks; return the first of them."""
-        ...
-
     async def groups(self, user: str, view: TaskView = OWN_TASKS) -> list[TaskGroup]: ...
 
     async def count_all(self) -> int:
@@ -234,6 +230,10 @@ class EdgeRepository(Protocol):
 
     async def waiting(self, tasks: Sequence[int]) -> dict[int, int]:
         """Return how many tasks each of those that are open waits for."""
+        ...
+
+    async def graph(self, query: GraphQuery) -> tuple[int, list[GraphTask]]:
+        """Count the matching tasks; return the first of them."""
         ...
 
 

@@ -47,6 +47,11 @@ class GraphTask(Struct, frozen=True, kw_only=True):
             return "ready"
         return self.status
 
+    def describe_state(self, now: int) -> str:
+        """Return the state in words, as in `waits for 2`."""
+        state = self.state(now)
+        return f"waits for {self.waits_for}" if state == "blocked" else state
+
     def worker(self, now: int) -> str | None:
         """Return who holds it, or else who is to do it."""
         is_held = self.held_until is not None and self.held_until > now

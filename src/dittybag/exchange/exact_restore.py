@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Hashable, Iterator
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -24,22 +24,23 @@ from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.prompts import Prompt, normalise_tags
 from dittybag.domain.resources import Resource
-from dittybag.domain.text import body_problem
+from dittybag.domain.tasks import Task
 from dittybag.exchange.export_data import all_entities
 from dittybag.exchange.export_records import NUMBERED_KINDS
 from dittybag.exchange.free_names import rename_if_taken
 from dittybag.exchange.id_mapping import IdMapping
 from dittybag.exchange.import_rules import (
     NUMBER_LIMIT,
+    SHORT_TEXT,
     TIME_LIMIT,
     ContentFacts,
     content_facts,
     entity_problems,
+    is_short_text,
 )
+from dittybag.exchange.task_edges import SourceTasks, edges_of
 from dittybag.exchange.validated_source import ValidatedSource
 
-_ACTOR_LENGTH: Final = 10_000
-_SHORT_TEXT: Final = f"at most {_ACTOR_LENGTH} characters without NUL"
 #: How people call the unique fields of each kind.
 _UNIQUE_LABELS: Final = {"name": "{} name", "title": "title", "uri": "URI"}
 
@@ -72,6 +73,7 @@ class ExactRestore:
         assert isinstance(existing, Project)
         self._default = found[0] if found else existing
         self._known_contents: dict[str, ContentFacts] = {}
+        self._tasks = SourceTasks(source)
         self._result = ImportResult(exact=True)
 
     async def with_history(self) -> ImportResult:
@@ -93,6 +95,7 @@ class ExactRestore:
     async def without_history(self, actor: str) -> ImportResult:
         """Create the current entities of the source. Raises `Invalid`."""
         numbered, tasks = self._scan_entities()
+        self._tasks.check()
         projects = [project.id for project in self._source.projects if project.name != DEFAULT_PROJECT]
         self._source.require_valid()
         for _, _, content in self._source.entities("resource"):
@@ -100,6 +103,7 @@ class ExactRestore:
         mapping = IdMapping(projects, numbered, tasks)
         await self._transaction.replay(self._create_changes(actor, mapping))
         self._source.require_valid()
+        self._tasks.add_note()
         return self._result
 
     # With history
@@ -114,6 +118,8 @@ class ExactRestore:
         numbers: dict[tuple[Kind, str], int] = {}
         #: The current states that were purged.
         purged: dict[tuple[Kind, str], Purged] = {}
+        #: The tasks that are named in `blocked_by` or `parent`, each with the first place.
+        named: dict[str, str] = {}
         first = None if self._has_default else self._first
         for location, given in self._source.changes():
             # The changes after one that cannot be read do not fit.
@@ -127,8 +133,12 @@ class ExactRestore:
             for problem in self._change_problems(change, last, numbers.get(key)):
                 self._source.add_problem(location, problem)
                 self._source.require_valid()
+            await self._check_project_name(location, given.after, purged)
             if given.after is not None:
                 numbers[key] = getattr(given.after, "number", given.seq)
+            if isinstance(given.after, Task):
+                for number in edges_of(given.after):
+                    named.setdefault(str(number), location)
             if isinstance(given.after, Purged):
                 purged[key] = given.after
             yield change
@@ -138,6 +148,24 @@ class ExactRestore:
             yield first
         for kind, entity in purged:
             self._source.add_problem("changes", f"the last state of {kind} {entity} was purged")
+        for entity, location in named.items():
+            if ("task", entity) not in numbers:
+                problem = f"blocked_by or parent names task {entity}, which is not in the history"
+                self._source.add_problem(location, problem)
+
+    async def _check_project_name(
+        self, location: str, state: Entity | Purged | None, purged: Mapping[tuple[Kind, str], Purged]
+    ) -> None:
+        """Check that a shared task has the name of its project. Raises `Invalid`."""
+        if not isinstance(state, Task) or state.project_id is None:
+            return
+        if ("project", str(state.project_id)) in purged:
+            return
+        project = await self._transaction.projects.get(state.project_id)
+        # The database refuses a task of a missing project.
+        if project is not None and project.name != state.project:
+            self._source.add_problem(location, f"project must be the name of project {project.id}")
+            self._source.require_valid()
 
     def _change_problems(self, change: Change, last: Change | None, known: int | None) -> Iterator[str]:
         """Yield the problems with a change after `last`. `known`: the number of an entity that existed."""
@@ -149,8 +177,8 @@ class ExactRestore:
             yield "batch must be that of the previous change, or a seq after it"
         if not 0 <= change.at < TIME_LIMIT:
             yield "at is out of range"
-        if not _is_short_text(change.actor):
-            yield f"actor must be {_SHORT_TEXT}"
+        if not is_short_text(change.actor):
+            yield f"actor must be {SHORT_TEXT}"
         allowed = {
             "create": before is None and after is not None and known is None,
             "update": before is not None and after is not None,
@@ -159,8 +187,8 @@ class ExactRestore:
         }
         if not allowed[change.action]:
             yield f"action '{change.action}' does not fit the state of the entity at this point"
-        if change.purged is not None and (change.project is None) != (change.kind == "task"):
-            yield "project is required for a purged change, except of a task"
+        if change.purged is not None:
+            yield from _purged_project_problems(change)
         number = change.seq if known is None else known
         if after is not None and change.kind in NUMBERED_KINDS and getattr(after, "number", 0) != number:
             yield f"number must be {number}"
@@ -173,8 +201,8 @@ class ExactRestore:
         if key_of(after) != change.entity:
             yield "entity must be the id of the entity in after"
         before, content = change.before, None
-        if not isinstance(before, Purged | None) and project_of(before) != project_of(after):
-            yield "an entity cannot move to another project"
+        if isinstance(before, Prompt | Resource) and project_of(before) != project_of(after):
+            yield "a prompt or resource cannot move to another project"
         if not after.id:
             yield "id is required"
         if isinstance(after, Prompt) and not (
@@ -193,6 +221,8 @@ class ExactRestore:
             listed = 0 if kind != "project" or self._has_default else 1
             for location, entity, _ in self._source.entities(kind):
                 listed += 1
+                if kind == "task":
+                    self._tasks.add(location, entity)
                 if await self._transaction.find(kind, id=entity.id) != entity:
                     name = clip(label_of(entity), 100)
                     problem = f"{kind} '{name}' does not match the history"
@@ -204,6 +234,7 @@ class ExactRestore:
                 self._source.add_problem("changes", problem, history=True)
         # The default project already existed.
         self._result.created["project"] -= 1
+        self._tasks.check()
         default = await self._transaction.projects.by_name(DEFAULT_PROJECT)
         if default is None or default.id != self._default.id:
             problem = "the default project is missing or has another id"
@@ -222,7 +253,9 @@ class ExactRestore:
                 if kind in NUMBERED_KINDS:
                     project = entity.project or self._default.id
                     numbered.append((entity.number, project))
-                tasks += kind == "task"
+                if kind == "task":
+                    tasks += 1
+                    self._tasks.add(location, entity)
                 for label, value in _unique_values(entity, project):
                     if (other := seen.setdefault((label, value), location)) != location:
                         self._source.add_problem(location, f"it has the same {label} as {other}")
@@ -250,9 +283,12 @@ class ExactRestore:
                 renamed = await rename_if_taken(self._transaction, assigned)
                 yield self._create_change(number, renamed, batch, actor)
         free = max((task.id for _, task, _ in self._source.entities("task")), default=0)
-        for (_, task, _), number in zip(self._source.entities("task"), mapping.tasks, strict=True):
-            free += 0 if task.id else 1
-            yield self._create_change(number, task if task.id else replace(task, id=free), batch, actor)
+        for (location, given, _), number in zip(self._source.entities("task"), mapping.tasks, strict=True):
+            free += 0 if given.id else 1
+            task = self._tasks.without_missing(location, given)
+            if task.project_id == 0:
+                task = replace(task, project_id=self._default.id)
+            yield self._create_change(number, replace(task, id=task.id or free), batch, actor)
 
     def _create_change(self, seq: int, entity: Entity, batch: int, actor: str) -> Change:
         now = self._transaction.now
@@ -290,17 +326,23 @@ def _with_project(change: Change) -> Change:
     return replace(change, project=None if entity is None else project_of(entity))
 
 
+def _purged_project_problems(change: Change) -> Iterator[str]:
+    """Yield the problems with the project of a change with a purged state, which the record names."""
+    if change.project is None and change.kind != "task":
+        yield "project is required for a purged change, except of a task"
+    if change.project is not None and not 0 < change.project < NUMBER_LIMIT:
+        yield "project is out of range"
+    if not isinstance(change.after, Purged | None) and change.project != project_of(change.after):
+        yield "project must be that of the entity in after"
+
+
 def _purged_problems(change: Change, purged: Purged) -> Iterator[str]:
     if _parse_id(change.kind, change.entity) == -1:
         yield "entity must be the id of the entity"
     if not 0 < purged.version < NUMBER_LIMIT or not 0 <= purged.at < TIME_LIMIT:
         yield "version or at is out of range"
-    if not (_is_short_text(purged.by) and _is_short_text(purged.user)):
-        yield f"by and user must be {_SHORT_TEXT}"
-
-
-def _is_short_text(text: str) -> bool:
-    return len(text) <= _ACTOR_LENGTH and body_problem("", text) is None
+    if not (is_short_text(purged.by) and is_short_text(purged.user)):
+        yield f"by and user must be {SHORT_TEXT}"
 
 
 def _parse_id(kind: Kind, entity: str) -> str | int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, project_of
 from dittybag.domain.errors import ProjectNotFound
@@ -12,6 +14,7 @@ from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
+from dittybag.domain.tasks import Task
 from dittybag.exchange.progress_counter import PAGE, ProgressCallback, ProgressCounter
 
 
@@ -72,16 +75,29 @@ class _ExportRun:
         self._progress = ProgressCounter(on_progress)
         self._project: Project | None = None
         self._contents: set[str] = set()
-        self._tasks: set[str] = set()
+        #: The ids of the tasks to which exported tasks may refer; `None` for all.
+        self._tasks: set[int] | None = None
 
     async def run(self) -> dict[str, int]:
         if self._sink.project is not None:
             self._project = await find_project(self._transaction, self._sink.project)
+        if self._project is not None or not self._sink.history:
+            self._tasks = await self._find_tasks()
         for kind in ENTITY_TYPES:
             await self._export_entities(kind)
         if self._sink.history:
             await self._export_history()
         return self._progress.counts
+
+    async def _find_tasks(self) -> set[int]:
+        """Return the ids of the tasks to export, deleted ones included if the history is exported."""
+        tasks = all_entities(self._transaction, "task")
+        found = {task.id async for task in tasks if self._includes("task", task)}
+        if self._project is None or not self._sink.history:
+            return found
+        last_projects = {change.entity: change.project async for change in self._changes("task")}
+        deleted = {int(task) for task, project in last_projects.items() if project == self._project.id}
+        return found | deleted
 
     async def _export_entities(self, kind: Kind) -> None:
         async for entity in all_entities(self._transaction, kind):
@@ -91,18 +107,28 @@ class _ExportRun:
             if kind == "resource":
                 self._contents.add(entity.sha256)
                 content = await self._transaction.content(entity.sha256)
-            elif kind == "task":
-                self._tasks.add(str(entity.id))
-            self._sink.entity(entity, content)
+            self._sink.entity(self._without_others(entity), content)
             if kind != "project":
                 self._progress.step(f"{kind}s")
 
     def _includes(self, kind: Kind, entity: Any) -> bool:
         if self._project is None:
             return True
-        if kind == "task":
+        if kind == "task" and entity.project_id is None:
             return bool(entity.project == self._project.name)
         return project_of(entity) == self._project.id
+
+    def _without_others(self, state: Any) -> Any:
+        """Return a state without references to projects and tasks that are not exported."""
+        if self._tasks is None or not isinstance(state, Task):
+            return state
+        is_elsewhere = self._project is not None and state.project_id != self._project.id
+        return replace(
+            state,
+            project_id=None if is_elsewhere else state.project_id,
+            blocked_by=tuple(task for task in state.blocked_by if task in self._tasks),
+            parent=state.parent if state.parent in self._tasks else None,
+        )
 
     async def _export_history(self) -> None:
         digests: set[str] = set()
@@ -117,16 +143,23 @@ class _ExportRun:
 
     async def _log(self, kind: Kind | None = None) -> AsyncIterator[Change]:
         """Yield the changes of the exported entities, and of entities deleted from the same project."""
+        async for change in self._changes(kind):
+            if self._project is None:
+                yield change
+                continue
+            is_inside = change.project == self._project.id
+            if change.kind == "task" and int(change.entity) in (self._tasks or ()):
+                project = change.project if is_inside else None
+                yield replace(change, project=project, after=self._without_others(change.after))
+            elif change.kind != "task" and is_inside:
+                yield change
+
+    async def _changes(self, kind: Kind | None) -> AsyncIterator[Change]:
+        """Yield all changes, oldest first. They are read page by page."""
         seq = 0
         while page := await self._transaction.changes.page(
             ChangeQuery(after=seq, limit=PAGE, kind=kind, oldest_first=True)
         ):
             for change in page:
-                if self._includes_change(change):
-                    yield change
+                yield change
             seq = page[-1].seq
-
-    def _includes_change(self, change: Change) -> bool:
-        if self._project is None:
-            return True
-        return change.entity in self._tasks if change.kind == "task" else change.project == self._project.id

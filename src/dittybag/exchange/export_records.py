@@ -14,7 +14,7 @@ from dittybag.domain.changes import Action, Change, Interface, Purged
 from dittybag.domain.entities import ENTITY_TYPES, Entity, EntityType, Kind, kind_of
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.resources import Resource, decode_base64
-from dittybag.domain.tasks import DEFAULT_USER
+from dittybag.domain.tasks import DEFAULT_STATUS, DEFAULT_USER, Comment, Task
 from dittybag.exchange.file_times import format_time, parse_time
 from dittybag.exchange.import_sources import SourceEntity, SourceEntry
 
@@ -43,17 +43,31 @@ class ContentRecord(Record, frozen=True, kw_only=True):
     base64: str | None = None
 
 
+class CommentRecord(Record, frozen=True, kw_only=True):
+    """A comment on a task."""
+
+    at: str
+    author: str
+    text: str
+
+
 def _record_type(described: EntityType) -> type[Struct]:
     """Derive the record of an entity: its fields, and at the end its text or the content of a resource.
 
-    Times are written in ISO 8601, and the project is written by its name, empty for the default project.
+    Times are written in ISO 8601, and the project is written by its name, empty for the default project. A
+    task names its project anyway, so its record only says whether it is shared with the project's members.
     """
     given = {field.name: field for field in msgspec.structs.fields(described.struct)}
     order = [name for name in given if name not in _FROM_CONTENT]
     if (body := BODY_FIELDS.get(described.kind)) is not None:
         order.remove(body)
         order.append(body)
-    fields = [(name, *_record_field(described.kind, given[name])) for name in order]
+    fields = [
+        ("shared", bool, False)
+        if name == "project_id"
+        else (name, *_record_field(described.kind, given[name]))
+        for name in order
+    ]
     if described.kind == "resource":
         fields += [(name, str | None, None) for name in ContentRecord.__struct_fields__]
     return msgspec.defstruct(
@@ -65,6 +79,8 @@ def _record_field(kind: Kind, field: FieldInfo) -> tuple[Any, Any]:
     """Return the type and the default value of a field of a record."""
     if field.name == "user":
         return str, DEFAULT_USER
+    if field.name == "comments":
+        return tuple[CommentRecord, ...], ()
     if field.name in _TIMES or (field.name == "project" and kind in NUMBERED_KINDS):
         return (str, "") if field.required else (str | None, None)
     return field.type, field.type() if field.required else field.default
@@ -92,13 +108,19 @@ def to_record(entity: Entity, project: str = "", content: bytes | None = None) -
             del values[name]
         if content is not None:
             values |= encode_content(content, text=entity.is_text)
+    if isinstance(entity, Task):
+        values["shared"] = values.pop("project_id") is not None
+        values["comments"] = tuple(
+            CommentRecord(at=format_time(item.at), author=item.author, text=item.text)
+            for item in entity.comments
+        )
     return RECORD_TYPES[kind](**values)
 
 
 def to_entity(kind: Kind, record: Struct, project: int = 0) -> SourceEntity:
     """Convert a record to an entity, with the content of a resource. Raises `Invalid`.
 
-    `project`: the id of the project of a prompt or resource.
+    `project`: the id of the project of a prompt, a resource or a shared task.
     """
     values, content = asdict(record), b""
     if kind == "resource":
@@ -107,12 +129,42 @@ def to_entity(kind: Kind, record: Struct, project: int = 0) -> SourceEntity:
         values |= {"sha256": "", "size": len(content)}
     if kind in NUMBERED_KINDS:
         values["project"] = project
+    if kind == "task":
+        values["project_id"] = project if values.pop("shared") else None
+        values["comments"] = tuple(map(_to_comment, values["comments"]))
+        _require_status(values["status"], values["completed_at"])
     for name in _TIMES:
         if name in values:
             values[name] = _parse_time_field(name, values[name])
     created = values["created_at"] = values["created_at"] or 0
     values["updated_at"] = values["updated_at"] or created
     return SourceEntity(ENTITY_TYPES[kind].struct(**values), content)
+
+
+def _to_comment(record: CommentRecord) -> Comment:
+    return Comment(_parse_time_field("at", record.at) or 0, record.author, record.text)
+
+
+def _require_status(status: str, completed_at: str | None) -> None:
+    """Raise `Invalid` if the fields contradict each other. Older exports have no status."""
+    if status != DEFAULT_STATUS and (status == "done") != bool(completed_at):
+        problem = "status must be done if completed_at is set, and only then"
+        raise Invalid([Problem("status", problem)])
+
+
+def named_project(kind: Kind, record: Any, ids: Mapping[str, int]) -> int:
+    """Return the id of the project that a prompt, a resource or a shared task names, else 0.
+
+    `ids`: by name. Raises `Invalid`.
+    """
+    if kind not in NUMBERED_KINDS and not (kind == "task" and record.shared):
+        return 0
+    if kind == "task" and not record.project:
+        raise Invalid([Problem("project", "a shared task must name its project")])
+    if record.project not in ids:
+        problem = f"project '{record.project[:100]}' is not listed in projects"
+        raise Invalid([Problem("project", problem)])
+    return ids[record.project]
 
 
 def _parse_time_field(field: str, text: str | None) -> int | None:

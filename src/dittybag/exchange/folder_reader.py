@@ -12,17 +12,29 @@ from dittybag import files
 from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES, Kind, type_of
 from dittybag.domain.errors import Invalid, Problem, SourceFailed
-from dittybag.domain.projects import Project
+from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.prompts import CONTENT_BYTES
 from dittybag.domain.resources import CONTENT_BYTES as RESOURCE_BYTES
 from dittybag.domain.resources import DEFAULT_MIME_TYPE, Resource
 from dittybag.domain.tasks import NOTES_LENGTH
 from dittybag.exchange import folder_layout as layout
-from dittybag.exchange.export_records import BODY_FIELDS, RECORD_TYPES, decode_change, decode_entry, to_entity
+from dittybag.exchange.export_records import (
+    BODY_FIELDS,
+    RECORD_TYPES,
+    decode_change,
+    decode_entry,
+    named_project,
+    to_entity,
+)
 from dittybag.exchange.folder_tree import FolderTree
 from dittybag.exchange.import_sources import FileSource, SourceEntity, SourceEntry, entity_of
 from dittybag.exchange.json_file import FORMAT, VERSION
-from dittybag.exchange.record_front_matter import FIELDS_BYTES, parse_fields, split_front_matter
+from dittybag.exchange.record_front_matter import (
+    FIELDS_BYTES,
+    TASK_FIELDS_BYTES,
+    parse_fields,
+    split_front_matter,
+)
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -68,6 +80,11 @@ class FolderSource(FileSource):
         self._content_paths: dict[str, str] = {}
         for name in self._tree.folders(layout.PROJECTS):
             self._read_project(f"{layout.PROJECTS}/{name}", name)
+        self._ids = {DEFAULT_PROJECT: 0} | {
+            found.entity.name: found.entity.id
+            for _, found in self._found["project"]
+            if not isinstance(found, Problem)
+        }
         self._read_markdown_files("task", layout.TASKS)
         for found in self._found.values():
             found.sort(key=_creation_order)
@@ -119,10 +136,13 @@ class FolderSource(FileSource):
         return to_entity("project", replace(record, id=record.id or number, name=record.name or name))
 
     def _markdown(self, path: str, kind: Kind, project: int) -> SourceEntity:
-        head, body = split_front_matter(self._text(path, _BODY_BYTES + FIELDS_BYTES))
-        record: Any = parse_fields(head, RECORD_TYPES[kind])
+        max_bytes = TASK_FIELDS_BYTES if kind == "task" else FIELDS_BYTES
+        head, body = split_front_matter(self._text(path, _BODY_BYTES + max_bytes))
+        record: Any = parse_fields(head, RECORD_TYPES[kind], max_bytes)
         if kind == "prompt" and not record.name:
             record = replace(record, name=path.rpartition("/")[2].removesuffix(".md"))
+        if kind == "task":
+            project = named_project(kind, record, self._ids)
         return to_entity(kind, replace(record, **{BODY_FIELDS[kind]: body}), project)
 
     def _resource(self, path: str, project: int) -> SourceEntity:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import closing
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import asdict
@@ -17,17 +17,18 @@ from dittybag.domain.errors import Conflict, Invalid
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
+from dittybag.domain.tasks import Task
 from dittybag.exchange import folder_layout as layout
 from dittybag.exchange.export_records import BODY_FIELDS, change_record, to_record
 from dittybag.exchange.file_names import extension, file_name, task_file_name
 from dittybag.exchange.folder_tree import FolderTree
 from dittybag.exchange.json_file import FORMAT, VERSION
-from dittybag.exchange.record_front_matter import format_record
+from dittybag.exchange.record_front_matter import TASK_FIELDS_BYTES, format_record
 
 #: Exported files have an id; files that a user has added do not.
 _ID: Final = re.compile(rb"^id: ", re.MULTILINE)
 #: Larger than any exported Markdown or YAML file.
-_FIELDS_FILE_BYTES: Final = 8 * 1024 * 1024
+_FIELDS_FILE_BYTES: Final = TASK_FIELDS_BYTES + 8 * 1024 * 1024
 
 
 def _check_target(folder: str, project: str | None) -> None:
@@ -85,12 +86,11 @@ class FolderWriter:
             self._write(f"{path}/{layout.CONTENT}{ending}", content or b"")
         elif isinstance(entity, Prompt):
             folder = f"{self._project_paths[entity.project]}/{layout.PROMPTS}"
-            arguments = tuple(msgspec.to_builtins(entity.arguments))
-            record = {**asdict(to_record(entity)), "arguments": arguments}
+            record = _front_matter(entity)
             body = record.pop(BODY_FIELDS["prompt"])
             self._write(self._unique_path(folder, entity.name, ".md"), format_record(record, body))
         else:
-            record = asdict(to_record(entity))
+            record = _front_matter(entity)
             body = record.pop(BODY_FIELDS["task"]) or ""
             path = f"{layout.TASKS}/{task_file_name(entity.id, entity.title)}"
             self._write(path, format_record(record, body))
@@ -151,6 +151,14 @@ class FolderWriter:
             return False
         end = head.find(b"\n---", 4)
         return _ID.search(head, 0, end if end > 0 and path.endswith(".md") else len(head)) is not None
+
+
+def _front_matter(entity: Prompt | Task) -> dict[str, Any]:
+    """Return the fields of a record, with dictionaries for arguments and comments."""
+    return {
+        name: tuple(msgspec.to_builtins(value)) if isinstance(value, tuple) else value
+        for name, value in asdict(to_record(entity)).items()
+    }
 
 
 def _may_have_entities(folder: files.WalkedFile) -> bool:

@@ -21,6 +21,8 @@ from dittybag.domain.text import body_problem, line_problem
 NUMBER_LIMIT: Final = 2**53
 TIME_LIMIT: Final = 32 * NUMBER_LIMIT
 _USER_LENGTH: Final = 255
+_ACTOR_LENGTH: Final = 10_000
+SHORT_TEXT: Final = f"at most {_ACTOR_LENGTH} characters without NUL"
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -62,11 +64,31 @@ def entity_problems(entity: Entity, content: ContentFacts | None = None) -> Iter
             yield too_large
         if entity.is_text and not content.text:
             yield f"Content must be UTF-8 text without NUL for the MIME type {entity.mime_type}"
-    if isinstance(entity, Task) and (
-        not 1 <= len(entity.user) <= _USER_LENGTH or line_problem("User", entity.user)
-    ):
-        yield f"user must be 1-{_USER_LENGTH} characters on one line"
+    if isinstance(entity, Task):
+        yield from _task_problems(entity)
     yield from _number_problems(entity)
+
+
+def _task_problems(task: Task) -> Iterator[str]:
+    if not 1 <= len(task.user) <= _USER_LENGTH or line_problem("User", task.user):
+        yield f"user must be 1-{_USER_LENGTH} characters on one line"
+    if not all(is_short_text(comment.author) for comment in task.comments):
+        yield f"the author of a comment must be {SHORT_TEXT}"
+    if not all(0 <= comment.at < TIME_LIMIT for comment in task.comments):
+        yield "the time of a comment is out of range"
+    # The temporary id of a project in a source is negative.
+    if not -NUMBER_LIMIT < (task.project_id or 0) < NUMBER_LIMIT:
+        yield "project_id is out of range"
+    edges = task.blocked_by if task.parent is None else (*task.blocked_by, task.parent)
+    if not all(0 < number < NUMBER_LIMIT for number in edges):
+        yield "blocked_by and parent must be ids of tasks"
+    if task.id in edges:
+        yield "a task cannot be blocked by itself, or be a part of itself"
+
+
+def is_short_text(text: str) -> bool:
+    """Return whether a text can be an actor or an author."""
+    return len(text) <= _ACTOR_LENGTH and body_problem("", text) is None
 
 
 def _number_problems(entity: Entity) -> Iterator[str]:

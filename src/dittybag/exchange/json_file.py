@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from dittybag import files
 from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, kind_of, project_of
-from dittybag.domain.errors import Invalid, Problem, SourceFailed
+from dittybag.domain.errors import SourceFailed
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.exchange.export_records import (
-    NUMBERED_KINDS,
     RECORD_TYPES,
     ContentRecord,
     change_record,
@@ -25,6 +24,7 @@ from dittybag.exchange.export_records import (
     decode_content,
     decode_entry,
     encode_content,
+    named_project,
     to_entity,
     to_record,
 )
@@ -175,15 +175,10 @@ class JsonSource(FileSource):
 
     def _to_entity(self, kind: Kind, record: Any) -> SourceEntity:
         """Convert a record, and look up the project that it names. Raises `Invalid`."""
-        if kind in NUMBERED_KINDS:
-            if record.project not in self._ids:
-                problem = f"project '{record.project[:100]}' is not listed in projects"
-                raise Invalid([Problem("project", problem)])
-            return to_entity(kind, record, self._ids[record.project])
         if kind == "project" and not record.id:
             # A temporary, unique id.
             record = replace(record, id=-len(self._ids))
-        found = to_entity(kind, record)
+        found = to_entity(kind, record, named_project(kind, record, self._ids))
         if kind == "project":
             self._ids[record.name] = record.id
         return found

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
-from hashlib import sha256
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from dittybag.domain.entities import kind_of, type_of
@@ -17,10 +14,10 @@ from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
-from dittybag.domain.tasks import Task
-from dittybag.exchange.export_data import all_entities, find_project
+from dittybag.exchange.export_data import find_project
 from dittybag.exchange.export_records import NUMBERED_KINDS
 from dittybag.exchange.free_names import rename_if_taken
+from dittybag.exchange.task_merge import TaskMerge
 from dittybag.exchange.validated_source import ValidatedSource
 
 #: The conflict of each unique field except the name.
@@ -49,7 +46,7 @@ class MergeImport:
                 if self._source.is_valid:
                     project = await self._target_project(entity.project)
                     await self._add(replace(entity, project=project.id), project.name, content)
-        await self._add_tasks()
+        await TaskMerge(self._source, self._transaction, self._result, self._target_project).run()
         self._source.require_valid()
         if self._result.conflicts and self._options.on_conflict == "fail" and not self._options.dry_run:
             raise SeveralConflicts(self._result.conflicts)
@@ -120,26 +117,10 @@ class MergeImport:
                 self._result.renamed.append(RenamedEntity(described.kind, old, new))
                 return
 
-    async def _add_tasks(self) -> None:
-        unmatched: Counter[bytes] | None = None
-        for _, task, _ in self._source.entities("task"):
-            if not self._source.is_valid:
-                continue
-            if unmatched is None:
-                found = all_entities(self._transaction, "task")
-                unmatched = Counter([_fingerprint(existing) async for existing in found])
-            fingerprint = _fingerprint(task)
-            if unmatched[fingerprint]:
-                unmatched[fingerprint] -= 1
-                self._result.skipped["task"] += 1
-            else:
-                await self._create(replace(task, id=0))
-
-    async def _create(self, entity: Prompt | Resource | Task) -> None:
+    async def _create(self, entity: Prompt | Resource) -> None:
         created = entity.created_at or self._transaction.now
-        new = replace(entity, created_at=created, updated_at=entity.updated_at or created, version=1)
-        if not isinstance(new, Task):
-            new = replace(new, number=0)
+        updated = entity.updated_at or created
+        new = replace(entity, number=0, created_at=created, updated_at=updated, version=1)
         await self._transaction.write("create", None, new)
         self._result.created[kind_of(entity)] += 1
 
@@ -164,9 +145,3 @@ def _merged(existing: Any, imported: Prompt | Resource) -> Any:
     return replace(
         existing, **{field: value for field, value in values if value or field not in described.unique}
     )
-
-
-def _fingerprint(task: Task) -> bytes:
-    """Return a key that is equal for equal tasks, whatever their ids. It is short: there may be many."""
-    values = [task.user, task.created_at, *type_of(task).edited_values(task).values()]
-    return sha256(msgspec.json.encode(values)).digest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
@@ -14,6 +15,8 @@ T = TypeVar("T")
 
 #: Maximum size of the YAML fields of a file, in bytes.
 FIELDS_BYTES: Final = 512 * 1024
+#: The same for a task, whose comments are fields. Every character of them may be escaped.
+TASK_FIELDS_BYTES: Final = 32 * 1024 * 1024
 
 _FENCE: Final = "---\n"
 _OPENING: Final = re.compile(r"(?:\ufeff)?---[ \t]*\r?\n")
@@ -30,15 +33,19 @@ _ESCAPED: Final = re.compile(
 
 
 def format_record(fields: Mapping[str, Any], body: str | None = None) -> bytes:
-    """Format fields as YAML, or as front matter above `body`. Empty fields are omitted."""
-    head = "".join(_field(name, value) for name, value in fields.items() if value not in (None, "", ()))
+    """Format fields as YAML, or as front matter above `body`. Empty and false fields are omitted."""
+    head = "".join(
+        _field(name, value)
+        for name, value in fields.items()
+        if value is not False and value not in (None, "", ())
+    )
     if body is None:
         return head.encode()
     return f"{_FENCE}{head}{_FENCE}{body}".encode()
 
 
 def _field(name: str, value: Any) -> str:
-    if isinstance(value, tuple) and not all(isinstance(item, str) for item in value):
+    if isinstance(value, tuple) and isinstance(value[0], Mapping):
         return f"{name}:\n" + "".join(map(_block, value))
     return f"{name}: {_value(value)}\n"
 
@@ -55,7 +62,7 @@ def _value(value: Any) -> str:
         return str(value)
     if isinstance(value, str):
         return _scalar(value)
-    return f"[{', '.join(map(_scalar, value))}]"
+    return f"[{', '.join(map(_value, value))}]"
 
 
 def _scalar(text: str) -> str:
@@ -87,18 +94,17 @@ def split_front_matter(text: str) -> tuple[str, str]:
     return text[opening.end() : closing.start()], text[closing.end() :]
 
 
-def parse_fields(head: str, type: type[T]) -> T:
+def parse_fields(head: str, type: type[T], max_bytes: int = FIELDS_BYTES) -> T:
     """Parse YAML fields. Values are strings unless `type` declares another type.
 
     Raises `Invalid`.
     """
-    if len(head) > FIELDS_BYTES:
-        raise Invalid([Problem("", f"the fields are larger than {FIELDS_BYTES // 1024} KiB")])
+    if len(head) > max_bytes:
+        raise Invalid([Problem("", f"the fields are larger than {max_bytes // 1024} KiB")])
     if _CONFLICT.search(head):
         raise Invalid([Problem("", "it contains Git conflict markers; resolve the conflict first")])
-    names = _FIELD.findall(head)
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(_FIELD.findall(head)).items():
+        if count > 1:
             raise Invalid([Problem(name, f"{name} occurs more than once")])
     try:
         return msgspec.convert(_parse_yaml(head) or {}, type, strict=False)

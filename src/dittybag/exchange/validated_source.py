@@ -98,6 +98,10 @@ class ValidatedSource:
         else:
             self._more_problems += 1
 
+    def add_note(self, text: str) -> None:
+        """Report an adjustment."""
+        self._source.add_note(text)
+
     @property
     def is_valid(self) -> bool:
         """Whether no problem was found so far. After a problem, the rest is only validated."""

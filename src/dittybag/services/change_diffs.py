@@ -15,14 +15,14 @@ from dittybag.text_diff import unified_lines
 def changed_texts(comparison: Comparison) -> dict[str, tuple[str | None, str | None]]:
     """Return the fields that differ, each with its text before and after; `None` if it has no value.
 
-    Raises `ChangePurged`.
+    They are in the order of forms, in which long texts come last. Raises `ChangePurged`.
     """
     old = _fields(comparison.first, comparison.before, comparison.old)
     new = _fields(comparison.last or comparison.first, comparison.after, comparison.new)
     return {
-        name: (old.get(name), new.get(name))
-        for name in dict.fromkeys((*old, *new))
-        if old.get(name) != new.get(name)
+        name: (old.get(name) or None, new.get(name) or None)
+        for name in old or new
+        if old.get(name, "") != new.get(name, "")
     }
 
 
@@ -40,7 +40,7 @@ def diff_lines(texts: Mapping[str, tuple[str | None, str | None]]) -> Iterator[s
 
 
 def _fields(change: Change, entity: Entity | Purged | None, content: bytes | None) -> dict[str, str]:
-    """Return the fields that have a value, as text; for a resource, its content instead of the checksum."""
+    """Return the fields as text; for a resource, its content instead of the checksum."""
     if isinstance(entity, Purged):
         raise ChangePurged(change.seq, entity.by, entity.at)
     if entity is None:
@@ -49,7 +49,7 @@ def _fields(change: Change, entity: Entity | Purged | None, content: bytes | Non
     if isinstance(entity, Resource):
         del fields["sha256"]
         fields["content"] = "" if content is None else _content_text(entity, content)
-    return {name: text for name, text in fields.items() if text}
+    return fields
 
 
 def _content_text(resource: Resource, content: bytes) -> str:

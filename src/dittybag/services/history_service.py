@@ -27,6 +27,7 @@ from dittybag.services.caller import Caller, ScopedStore, readable_project, read
 from dittybag.services.entity_writes import require_unique
 from dittybag.services.project_service import content_deletions, task_renames
 from dittybag.services.task_claims import require_unclaimed
+from dittybag.services.task_edges import require_no_cycle
 
 #: Number of changes to look up at a time. Those that are read at once are limited in size, too.
 _SCANNED_AT_ONCE: Final = 500
@@ -400,7 +401,8 @@ async def restore_state(
 ) -> Entity | None:
     """Restore an entity to `wanted`, including its times. Only the version is new: it always increases.
 
-    Raises `ChangePurged` if `wanted`, or the last state of a deleted entity, was purged.
+    Raises `ChangePurged` if `wanted`, or the last state of a deleted entity, was purged, `ProjectGone`, and
+    `TaskCycle` if a task would wait for itself.
     """
     latest = await transaction.changes.latest(change.kind, change.entity)
     assert latest is not None
@@ -427,7 +429,11 @@ async def restore_state(
         return current
     await require_unique(transaction, current, restored, project)
     tasks = await task_renames(transaction, restored, "restore") if isinstance(restored, Project) else []
-    return (await transaction.write_all([Write("restore", current, restored), *tasks]))[0]
+    stored = (await transaction.write_all([Write("restore", current, restored), *tasks]))[0]
+    if isinstance(stored, Task):
+        # Other tasks may have got edges since then.
+        await require_no_cycle(transaction, stored.id)
+    return stored
 
 
 async def _project_of(transaction: Transaction, wanted: Entity) -> Project | None:

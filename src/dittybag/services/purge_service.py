@@ -30,8 +30,8 @@ from dittybag.services.history_service import is_visible, iterate_changes, read_
 
 EntityKey: TypeAlias = tuple[Kind, str]
 
-#: What belongs to a project and is purged with it. The project of a task is free text.
-_CONTENT_KINDS: Final[tuple[Kind, ...]] = ("prompt", "resource")
+#: What belongs to a project and is purged with it.
+_CONTENT_KINDS: Final[tuple[Kind, ...]] = ("prompt", "resource", "task")
 
 
 class Selection(Struct, frozen=True):
@@ -283,15 +283,19 @@ def _require_admin(caller: Caller, selection: Selection) -> None:
 
 async def _require_permission(transaction: Transaction, caller: Caller, keys: Sequence[EntityKey]) -> None:
     """Raise `NothingToPurge` for entities that do not exist or are hidden from the caller."""
+    latest = {key: await transaction.changes.latest(*key) for key in keys}
     if caller.principal is not None:
-        if all(kind == "task" for kind, _ in keys):
+        if all(_is_private_task(key, change) for key, change in latest.items()):
             require_write_scope(caller)
         else:
             await writable_project(transaction, caller)
-    for kind, entity in keys:
-        latest = await transaction.changes.latest(kind, entity)
-        if latest is None or not is_visible(caller, latest):
+    for (kind, entity), change in latest.items():
+        if change is None or not is_visible(caller, change):
             raise NothingToPurge(f"{kind}:{entity}")
+
+
+def _is_private_task(key: EntityKey, latest: Change | None) -> bool:
+    return key[0] == "task" and (latest is None or latest.project is None)
 
 
 async def _with_contents(transaction: Transaction, selection: Selection) -> list[EntityKey]:
@@ -299,11 +303,26 @@ async def _with_contents(transaction: Transaction, selection: Selection) -> list
     found: dict[EntityKey, None] = {}
     for key in selection.entities or ():
         if key[0] == "project" and selection.is_whole:
-            for kind in _CONTENT_KINDS:
-                async for change in iterate_changes(transaction, ChangeQuery(project=int(key[1]), kind=kind)):
-                    found[kind, change.entity] = None
+            for content in await _contents(transaction, int(key[1])):
+                found[content] = None
         found[key] = None
     return list(found)
+
+
+async def _contents(transaction: Transaction, project: int) -> dict[EntityKey, None]:
+    """Return what belongs to a project, or did until it was deleted."""
+    found: dict[EntityKey, None] = {}
+    for kind in _CONTENT_KINDS:
+        # The query also finds the tasks of users.
+        async for change in iterate_changes(transaction, ChangeQuery(project=project, kind=kind)):
+            if change.project == project:
+                found[kind, change.entity] = None
+    for key in [key for key in found if key[0] == "task"]:
+        latest = await transaction.changes.latest(*key)
+        if latest is None or latest.project != project:
+            # It was moved.
+            del found[key]
+    return found
 
 
 def _query(key: EntityKey) -> ChangeQuery:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from dittybag.domain.claims import Claim
 from dittybag.domain.errors import ClaimLost, TaskClaimed
 from dittybag.domain.ports import Transaction
 from dittybag.domain.tasks import Task
 from dittybag.services.caller import Caller
+
+if TYPE_CHECKING:
+    from dittybag.domain.claims import Claim
 
 
 async def require_fence(

@@ -20,8 +20,9 @@ async def require_edges(
         await _require_task(transaction, caller, blocker, "blocked_by")
     if parent is not None and parent != task.parent:
         await _require_task(transaction, caller, parent, "parent")
-    # A task waits for those that block it, and its parent waits for it.
-    if (path := await _path(transaction, dict.fromkeys(new), task.id)) is not None:
+    # A task waits for those that block it, and its parent waits for it. Nothing waits for a new task.
+    path = await _path(transaction, dict.fromkeys(new), task.id) if task.id else None
+    if path is not None:
         raise TaskCycle(await _titles(transaction, caller, [task.id, *path]))
     if parent is None or parent == task.parent:
         return
@@ -29,6 +30,13 @@ async def require_edges(
         path := await _path(transaction, {task.id: None} | dict.fromkeys(blocked_by, task.id), parent)
     ) is not None:
         raise TaskCycle(await _titles(transaction, caller, [parent, *path]))
+
+
+async def require_no_cycle(transaction: Transaction, task: int) -> None:
+    """Raise `TaskCycle` if a stored task waits for itself."""
+    blockers = [blocker for _, blocker in await transaction.edges.blockers([task])]
+    if (path := await _path(transaction, dict.fromkeys(blockers), task)) is not None:
+        raise TaskCycle([f"task {number}" for number in (task, *path)])
 
 
 async def _require_task(transaction: Transaction, caller: Caller, id: int, field: str) -> None:

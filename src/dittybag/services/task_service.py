@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -13,7 +13,6 @@ from dittybag.domain.entities import ENTITY_TYPES, Entity
 from dittybag.domain.errors import ChangedMeanwhile, TaskNotFound, checked, require
 from dittybag.domain.ports import Store, Transaction, Write
 from dittybag.domain.queries import TaskQuery
-from dittybag.domain.task_graph import MAX_GRAPH, GraphQuery, TaskGraph
 from dittybag.domain.tasks import (
     ASSIGNEE_LENGTH,
     BOARD_COLUMNS,
@@ -50,8 +49,10 @@ from dittybag.services.task_access import (
     visible_view,
 )
 from dittybag.services.task_claims import require_fence, require_unclaimed
-from dittybag.services.task_details import task_details
-from dittybag.services.task_edges import require_edges
+
+if TYPE_CHECKING:
+    from dittybag.domain.task_graph import TaskGraph
+    from dittybag.services.task_details import TaskDetails
 
 #: The fields of a task that are lists, in which nothing occurs twice.
 _LISTS: Final = ("blocked_by", "labels", "links")
@@ -182,6 +183,9 @@ async def _require_edges(
     transaction: Transaction, caller: Caller, task: Task, fields: Mapping[str, Any]
 ) -> None:
     if "blocked_by" in fields or fields.get("parent") is not None:
+        # Imported here because few tasks have edges.
+        from dittybag.services.task_edges import require_edges
+
         blocked_by = fields.get("blocked_by", task.blocked_by)
         parent = fields.get("parent", task.parent)
         await require_edges(transaction, caller, task, blocked_by=blocked_by, parent=parent)
@@ -313,40 +317,6 @@ async def status_board(
     return columns
 
 
-async def task_graph(
-    transaction: Transaction,
-    caller: Caller,
-    *,
-    project: str | None = None,
-    root: int | None = None,
-    ended: bool = False,
-) -> TaskGraph:
-    """Return the open tasks, or all of them, with their edges, those with the highest priority first.
-
-    `root`: only the tasks that this one waits for, and those that wait for it, ended ones included.
-    """
-    query = GraphQuery(user=caller.user, view=await visible_view(transaction, caller))
-    if root is None:
-        query = replace(query, project=project, ended=ended)
-    else:
-        await find_task(transaction, caller, root)
-        query = replace(query, ids=tuple(await _connected(transaction, root)), ended=True)
-    total, found = await transaction.tasks.graph(query)
-    return TaskGraph({task.id: task for task in found}, total - len(found))
-
-
-async def _connected(transaction: Transaction, root: int) -> list[int]:
-    """Return a task, those that it waits for and those that wait for it, in all."""
-    found = {root: None}
-    for neighbours in (transaction.edges.blockers, transaction.edges.blocked):
-        level = [root]
-        while level and len(found) < MAX_GRAPH:
-            new = dict.fromkeys(other for _, other in await neighbours(level))
-            level = [number for number in new if number not in found]
-            found |= dict.fromkeys(level)
-    return list(found)
-
-
 async def completion_counts(transaction: Transaction, caller: Caller, since: int) -> dict[int, int]:
     """Count the tasks completed since a time, by quarter of an hour since 1970."""
     view = await visible_view(transaction, caller)
@@ -434,10 +404,8 @@ class TaskService:
     create = writing(create_task)
     create_all = writing(create_tasks)
     get = reading(find_task)
-    details = reading(task_details)
     locked_projects = reading(locked_projects)
     status_board = reading(status_board, slow=True)
-    graph = reading(task_graph, slow=True)
     page = reading(page_tasks)
     update = writing(update_task)
     complete = writing(complete_task)
@@ -454,3 +422,19 @@ class TaskService:
     count_all = owner_reading(count_all_tasks, slow=True)
     groups = reading(task_groups, slow=True)
     stats = reading(task_stats, slow=True)
+
+    async def details(self, caller: Caller, id: int) -> TaskDetails:
+        """See `task_details`."""
+        # Imported here because only the page of a task needs it.
+        from dittybag.services.task_details import task_details
+
+        return await self._store.read(caller, task_details, id)
+
+    async def graph(
+        self, caller: Caller, *, project: str | None = None, root: int | None = None, ended: bool = False
+    ) -> TaskGraph:
+        """See `task_graph`."""
+        # Imported here because few processes draw graphs.
+        from dittybag.services.task_graphs import task_graph
+
+        return await self._store.read(caller, task_graph, project, root, ended, slow=True)

@@ -15,13 +15,13 @@ from dittybag.services.project_service import ProjectService
 from dittybag.services.prompt_service import PromptService
 from dittybag.services.resource_service import ResourceService
 from dittybag.services.search_service import SearchService
-from dittybag.services.task_queue import TaskQueueService
 from dittybag.services.task_service import TaskService
 
 if TYPE_CHECKING:
     from dittybag.services.account_service import AccountService
     from dittybag.services.project_overview import OverviewService
     from dittybag.services.purge_service import PurgeService
+    from dittybag.services.task_queue import TaskQueueService
     from dittybag.services.task_waiting import TaskWaiting
 
 
@@ -35,10 +35,16 @@ class Workspace:
         self.prompts = PromptService(store, syntax)
         self.resources = ResourceService(store, syntax)
         self.tasks = TaskService(store)
-        self.task_queue = TaskQueueService(store)
         self.search = SearchService(store)
         self.history = HistoryService(store)
         self.idempotency = IdempotencyService(store)
+
+    @cached_property
+    def task_queue(self) -> TaskQueueService:
+        """The queue of ready tasks, imported on first use because most processes claim none."""
+        from dittybag.services.task_queue import TaskQueueService
+
+        return TaskQueueService(self.store)
 
     @cached_property
     def task_waiting(self) -> TaskWaiting:

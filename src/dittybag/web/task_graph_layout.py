@@ -126,7 +126,7 @@ def lay_out(graph: TaskGraph) -> GraphLayout:
         column, tallest = column + len(component.slots), max(tallest, height)
     return GraphLayout(
         width=max((corner.x for corner in corners.values()), default=0) + BOX_WIDTH + _MARGIN,
-        height=max((corner.y for corner in corners.values()), default=0) + BOX_HEIGHT + _MARGIN,
+        height=top + tallest + _MARGIN,
         corners={node: corners[node] for node in order.ids},
         routes=routes,
         left_out=graph.left_out + len(graph.tasks) - len(drawn.tasks),

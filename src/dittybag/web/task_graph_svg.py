@@ -180,7 +180,7 @@ def _draw_task(task: GraphTask, now: int, corner: Point, marks: str, link: str |
     """Draw a task. `marks`: further classes, each after a space."""
     state, worker = task.state(now), one_line(task.worker(now) or "")
     title = one_line(task.title, TITLE_LENGTH)
-    facts = f"{task.id} · P{task.priority} · {describe_state(task, now)}"
+    facts = f"{task.id} · P{task.priority} · {task.describe_state(now)}"
     is_critical = "critical" in marks
     box = _element(
         "rect",
@@ -248,12 +248,6 @@ def _draw_facts(facts: str, worker: str) -> Iterator[str]:
                 text_anchor=anchor,
                 fill=_QUIET,
             )
-
-
-def describe_state(task: GraphTask, now: int) -> str:
-    """Return the state of a task in words, as in `waits for 2`."""
-    state = task.state(now)
-    return f"waits for {task.waits_for}" if state == "blocked" else state
 
 
 # Text

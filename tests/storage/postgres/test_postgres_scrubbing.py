@@ -12,7 +12,7 @@ from dittybag.storage.postgres import postgres_scrubbing
 from tests.postgres_servers import PostgresServer
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage_contract.log_consistency import check_log
-from tests.storage_contract.secret_contents import CREATORS, SECRET, store_traces
+from tests.storage_contract.secret_contents import CREATORS, SECRET, create_project_with_tasks, store_traces
 from tests.storage_contract.store_session import open_session
 
 KINDS: tuple[Kind, ...] = ("project", "prompt", "resource", "task")
@@ -50,6 +50,17 @@ async def test_nothing_of_a_purged_entity_is_left(
     assert not is_visible(server, schema, word)
     assert server.files_with(word.encode()) == []
     await check_log(session.store, *([int(key)] if kind == "project" else []))
+
+
+async def test_nothing_of_the_tasks_of_a_purged_project_is_left(
+    server: PostgresServer, schema: str, open_store: OpenStore, word: str
+) -> None:
+    session = await open_session(await open_store(server.url(schema=schema)))
+    key = await create_project_with_tasks(session, word)
+    assert server.files_with(word.encode())
+    await session.workspace.purges.run(session.caller, Selection((("project", key),)))
+    assert not is_visible(server, schema, word)
+    assert server.files_with(word.encode()) == []
 
 
 async def test_a_reader_of_an_old_state_leaves_a_purge_unfinished(

@@ -13,8 +13,11 @@ from typing import Any
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
 from dittybag.domain.errors import StorageDamaged, StorageError, StorageForeign, StorageTooNew
+from dittybag.domain.ports import Transaction
+from dittybag.domain.tasks import Comment, Task
 from dittybag.services.caller import Caller
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.workspace import Workspace
@@ -56,6 +59,18 @@ def add_task(path: Path, title: str) -> None:
     write(path, lambda workspace, caller: workspace.tasks.create(caller, title=title))
 
 
+async def block_second_task(transaction: Transaction) -> None:
+    """Let the second task wait for the first, and the third be a part of the second."""
+    fields: dict[int, dict[str, Any]] = {
+        2: {"blocked_by": (1,), "comments": (Comment(1, "ann", "Ü"),)},
+        3: {"parent": 2},
+    }
+    for number, values in fields.items():
+        task: Task = await transaction.find("task", id=number)
+        changed = replace(task, labels=("ci",), assignee="ann", version=task.version + 1, **values)
+        await transaction.write("update", task, changed)
+
+
 def create_sample_database(path: Path) -> Path:
     """Create a database with entities of every kind and a history."""
 
@@ -76,10 +91,22 @@ def create_sample_database(path: Path) -> Path:
         await workspace.resources.delete(caller, "r1")
         for number in range(5):
             await workspace.tasks.create(caller, title=f"task {number}", notes="ÄÖ" * number)
+        await workspace.store.write(block_second_task, actor="tester")
         await workspace.projects.create("other", actor="tester")
 
     write(path, fill)
     return path
+
+
+def create_old_database(file: Path, number: int) -> None:
+    """Create an empty database with an older schema."""
+    with closing(apsw.Connection(str(file))) as connection:
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.execute("CREATE TABLE migrations (number INTEGER PRIMARY KEY, name, applied_at)")
+        for step, name, sql in load_migrations()[:number]:
+            connection.execute(sql)
+            connection.execute("INSERT INTO migrations VALUES (?, ?, 0)", (step, name))
+        connection.pragma("user_version", number)
 
 
 @pytest.fixture
@@ -519,13 +546,7 @@ def test_a_newer_backup_is_refused(tmp_path: Path, database: Path) -> None:
 @pytest.mark.parametrize("number", range(1, NEWEST_SCHEMA))
 def test_an_older_backup_is_migrated_to_the_newest_schema(tmp_path: Path, number: int) -> None:
     file = tmp_path / "old.db"
-    with closing(apsw.Connection(str(file))) as connection:
-        connection.pragma("application_id", APPLICATION_ID)
-        connection.execute("CREATE TABLE migrations (number INTEGER PRIMARY KEY, name, applied_at)")
-        for step, name, sql in load_migrations()[:number]:
-            connection.execute(sql)
-            connection.execute("INSERT INTO migrations VALUES (?, ?, 0)", (step, name))
-        connection.pragma("user_version", number)
+    create_old_database(file, number)
     old = file.read_bytes()
     copy = tmp_path / "copy.db"
     assert back_up(str(file), str(copy), force=False, report=ignore_progress).problems == []

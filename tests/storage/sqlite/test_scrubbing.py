@@ -16,7 +16,7 @@ from dittybag.services.history_service import UndoSelection
 from dittybag.services.purge_service import Selection
 from dittybag.storage.sqlite import sqlite_connections
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
-from tests.storage_contract.secret_contents import CREATORS, SECRET, store_traces
+from tests.storage_contract.secret_contents import CREATORS, SECRET, create_project_with_tasks, store_traces
 from tests.storage_contract.store_session import StoreSession, open_session
 from tests.torture.sqlite_audit import SqliteAudit
 
@@ -74,6 +74,14 @@ async def test_no_byte_of_a_purged_entity_is_left(session: StoreSession, path: P
     assert indexed_trigrams(path) == set()
     with closing(SqliteAudit(path)) as audit:
         audit.check()
+
+
+async def test_no_byte_of_the_tasks_of_a_purged_project_is_left(session: StoreSession, path: Path) -> None:
+    key = await create_project_with_tasks(session)
+    settle(path)
+    assert files_with(path, SECRET.encode())
+    await session.workspace.purges.run(session.caller, Selection((("project", key),)))
+    assert files_with(path, SECRET.encode()) == set()
 
 
 async def test_no_byte_of_old_versions_is_left(session: StoreSession, path: Path) -> None:

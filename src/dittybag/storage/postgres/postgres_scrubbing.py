@@ -21,6 +21,8 @@ _TABLES: Final = (
     "prompts",
     "resources",
     "tasks",
+    "open_tasks",
+    "claims",
     "contents",
     "content_uses",
     "changes",

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.storage.sql.account_table import AccountTable
 from dittybag.storage.sql.change_table import ChangeTable
-from dittybag.storage.sql.claim_table import ClaimTable
 from dittybag.storage.sql.content_table import ContentTable
-from dittybag.storage.sql.edge_table import EdgeTable
 from dittybag.storage.sql.entity_rows import EntityRows
 from dittybag.storage.sql.idempotency_table import IdempotencyTable
 from dittybag.storage.sql.native_queries import NativeQueries
@@ -22,6 +20,8 @@ from dittybag.storage.sql.sql_driver import SqlDriver
 from dittybag.storage.sql.task_table import TaskTable
 
 if TYPE_CHECKING:
+    from dittybag.storage.sql.claim_table import ClaimTable
+    from dittybag.storage.sql.edge_table import EdgeTable
     from dittybag.storage.sql.ranked_table import RankedTable
 
 
@@ -37,12 +37,24 @@ class ConnectedTables:
         self.prompts = PromptTable(driver, self.rows["prompt"], native)
         self.resources = ResourceTable(driver, self.rows["resource"], native, self.contents)
         self.tasks = TaskTable(driver, self.rows["task"], native)
-        self.claims = ClaimTable(driver)
-        self.edges = EdgeTable(driver)
         self.changes = ChangeTable(driver, native)
         self.sessions = SessionTable(driver)
         self.idempotency = IdempotencyTable(driver)
         self.accounts = AccountTable(driver)
+
+    @cached_property
+    def claims(self) -> ClaimTable:
+        """Claims of tasks, imported on first use because most processes use none."""
+        from dittybag.storage.sql.claim_table import ClaimTable
+
+        return ClaimTable(self.driver)
+
+    @cached_property
+    def edges(self) -> EdgeTable:
+        """Edges between tasks, imported on first use because most processes use none."""
+        from dittybag.storage.sql.edge_table import EdgeTable
+
+        return EdgeTable(self.driver)
 
     @cached_property
     def ranked(self) -> RankedTable:

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from dittybag.storage.sql.sql_driver import SqlDriver
+from dittybag.domain.task_graph import GraphQuery, GraphTask
+from dittybag.storage.sql.entity_rows import json_reader
+from dittybag.storage.sql.row_mapping import row_reader
+from dittybag.storage.sql.sql_driver import Bindings, SqlDriver
+from dittybag.storage.sql.task_visibility import visible_tasks
+
+_GRAPH_COLUMNS: Final = (
+    "tasks.id, title, tasks.status, tasks.priority, tasks.project, due_date, tasks.assignee, blocked_by, "
+    "parent, coalesce(waits_for, 0), holder, until"
+)
+_read_graph_task: Final = row_reader(GraphTask, blocked_by=json_reader(tuple[int, ...]))
 
 
 class EdgeTable:
@@ -38,3 +49,24 @@ class EdgeTable:
     async def waiting(self, tasks: Sequence[int]) -> dict[int, int]:
         sql = f"SELECT task, waits_for FROM open_tasks WHERE {self._driver.any_of('task', '$1')}"
         return {row[0]: row[1] for row in await self._driver.rows(sql, self._driver.list_value(tasks))}
+
+    async def graph(self, query: GraphQuery) -> tuple[int, list[GraphTask]]:
+        bindings = Bindings(query.user)
+        conditions = [visible_tasks(self._driver, query.view, bindings, "$1", table="tasks.")]
+        if query.project is not None:
+            is_project = f"= {bindings.add(query.project)}" if query.project else "IS NULL"
+            conditions.append(f"tasks.project {is_project}")
+        if not query.ended:
+            conditions.append("open_tasks.task IS NOT NULL")
+        if query.ids is not None:
+            ids = bindings.add(self._driver.list_value(query.ids))
+            conditions.append(self._driver.any_of("tasks.id", ids))
+        rows = await self._driver.rows(
+            f"""SELECT {_GRAPH_COLUMNS}, count(*) OVER () FROM tasks
+                LEFT JOIN open_tasks ON open_tasks.task = tasks.id
+                LEFT JOIN claims ON claims.task = tasks.id
+                WHERE {" AND ".join(conditions)}
+                ORDER BY tasks.priority DESC, tasks.id LIMIT {bindings.add(query.limit)}""",
+            *bindings.values,
+        )
+        return (rows[0][-1] if rows else 0), [_read_graph_task(row) for row in rows]

@@ -12,6 +12,8 @@ NEWEST_SCHEMA: Final = 10
 FOLD_ACCENTS: Final = 6
 #: The migration that creates the index of the ranked search. SQL cannot compute the stems of words.
 INDEX_WORDS: Final = 9
+#: The migration that creates the tables that follow from tasks.
+SHARE_TASKS: Final = 10
 
 _FILE: Final = r"(\d{4})_(\w+)\.sql"
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dittybag.domain.changes import Action, Change, Interface
 from dittybag.domain.entities import Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, NameTaken, Outdated, Problem
-from dittybag.domain.ports import PurgedStates, RankedRepository, Write
+from dittybag.domain.ports import ClaimRepository, EdgeRepository, PurgedStates, RankedRepository, Write
 from dittybag.domain.projects import Project
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
@@ -58,8 +58,6 @@ class SqlTransaction:
         self.prompts = tables.prompts
         self.resources = tables.resources
         self.tasks = tables.tasks
-        self.claims = tables.claims
-        self.edges = tables.edges
         self.changes = tables.changes
         self.sessions = tables.sessions
         self.idempotency = tables.idempotency
@@ -71,6 +69,14 @@ class SqlTransaction:
         self._batch = self._last = 0
         #: The SHA-256 and bytes of the content stored last.
         self._last_content: tuple[str, bytes] | None = None
+
+    @property
+    def claims(self) -> ClaimRepository:
+        return self._tables.claims
+
+    @property
+    def edges(self) -> EdgeRepository:
+        return self._tables.edges
 
     @property
     def ranked(self) -> RankedRepository:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from dittybag.domain.queries import OWN_TASKS, TaskQuery, TaskView
-from dittybag.domain.task_graph import GraphQuery, GraphTask
 from dittybag.domain.tasks import (
     NO_PROJECT,
     Task,
@@ -16,9 +15,8 @@ from dittybag.domain.tasks import (
     TaskGrouping,
     TaskOrder,
 )
-from dittybag.storage.sql.entity_rows import EntityRows, columns_sql, json_reader
+from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
 from dittybag.storage.sql.native_queries import NativeQueries
-from dittybag.storage.sql.row_mapping import row_reader
 from dittybag.storage.sql.sql_driver import Bindings, SqlDriver, is_number
 from dittybag.storage.sql.task_boards import COMPLETED, OPEN, BoardQuery, empty_columns, fill_columns
 from dittybag.storage.sql.task_visibility import visible_tasks
@@ -29,12 +27,6 @@ _USER: Final = '"user"'
 _ORDER: Final = "ORDER BY priority DESC, id"
 #: The size of the texts of the tasks up to this one.
 _SIZE: Final = f"sum(octet_length(title) + coalesce(octet_length(notes), 0) + 256) OVER ({_ORDER})"
-
-_GRAPH_COLUMNS: Final = (
-    "tasks.id, title, tasks.status, tasks.priority, tasks.project, due_date, tasks.assignee, blocked_by, "
-    "parent, coalesce(waits_for, 0), holder, until"
-)
-_read_graph_task: Final = row_reader(GraphTask, blocked_by=json_reader(tuple[int, ...]))
 
 
 class TaskTable:
@@ -113,27 +105,6 @@ class TaskTable:
                   WHERE {visible_tasks(self._driver, view, bindings, "$1")}
                   GROUP BY project, priority ORDER BY project NULLS FIRST, priority DESC"""
         return [TaskGroup(*row) for row in await self._driver.rows(sql, *bindings.values)]
-
-    async def graph(self, query: GraphQuery) -> tuple[int, list[GraphTask]]:
-        bindings = Bindings(query.user)
-        conditions = [visible_tasks(self._driver, query.view, bindings, "$1", table="tasks.")]
-        if query.project is not None:
-            is_project = f"= {bindings.add(query.project)}" if query.project else "IS NULL"
-            conditions.append(f"tasks.project {is_project}")
-        if not query.ended:
-            conditions.append("open_tasks.task IS NOT NULL")
-        if query.ids is not None:
-            ids = bindings.add(self._driver.list_value(query.ids))
-            conditions.append(self._driver.any_of("tasks.id", ids))
-        rows = await self._driver.rows(
-            f"""SELECT {_GRAPH_COLUMNS}, count(*) OVER () FROM tasks
-                LEFT JOIN open_tasks ON open_tasks.task = tasks.id
-                LEFT JOIN claims ON claims.task = tasks.id
-                WHERE {" AND ".join(conditions)}
-                ORDER BY tasks.priority DESC, tasks.id LIMIT {bindings.add(query.limit)}""",
-            *bindings.values,
-        )
-        return (rows[0][-1] if rows else 0), [_read_graph_task(row) for row in rows]
 
     async def count_all(self) -> int:
         return int(await self._driver.value("SELECT count(*) FROM tasks"))

@@ -18,11 +18,11 @@ import apsw
 import msgspec
 from msgspec import Struct
 
-from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
+from dittybag.domain.entities import ENTITY_TYPES, JSON_FORMATS, Entity, Kind
 from dittybag.domain.ranked_search import STORED_KINDS, columns_of, searched_texts
 from dittybag.domain.resources import Resource
 from dittybag.storage.sql.content_table import ContentTable
-from dittybag.storage.sql.migration_files import INDEX_WORDS, NEWEST_SCHEMA
+from dittybag.storage.sql.migration_files import INDEX_WORDS, NEWEST_SCHEMA, SHARE_TASKS
 from dittybag.storage.sql.row_mapping import PURGED_JSON
 from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations
 from dittybag.storage.sqlite.sqlite_connections import (
@@ -39,6 +39,7 @@ from dittybag.storage.sqlite.sqlite_text_search import (
     folded_texts,
     index_text,
 )
+from dittybag.storage.sqlite.task_tables import rebuild_task_tables, wrong_rows
 from dittybag.storage.sqlite.word_index import entity_of, fill_word_index, row_id
 
 #: Called with the current step.
@@ -356,19 +357,26 @@ def _digest(kind: Kind, text: str | None) -> int | None:
 
 def _entities(connection: apsw.Connection, kind: Kind) -> Iterator[tuple[Entity, dict[str, Any]]]:
     """Yield the entities of a table, each with its row."""
-    cursor = connection.execute(f"SELECT * FROM {ENTITY_TYPES[kind].table}")
+    described = ENTITY_TYPES[kind]
+    cursor = connection.execute(f"SELECT * FROM {described.table}")
+    listed = [
+        field.name for field in described.edited if field.format == "list" or field.format in JSON_FORMATS
+    ]
     names: list[str] = []
     for values in cursor:
         names = names or [name for name, _ in cursor.get_description()]
         row = dict(zip(names, values, strict=True))
         lists: dict[str, Any] = {
-            name: msgspec.json.decode(row[name], type=list) for name in ("tags", "arguments") if name in row
+            name: msgspec.json.decode(row[name], type=list) for name in listed if name in row
         }
-        yield msgspec.convert({**row, **lists}, ENTITY_TYPES[kind].struct), row
+        yield msgspec.convert({**row, **lists}, described.struct), row
 
 
 def _indexes(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
-    """Check that the search indexes, the folded texts and the tag index match the texts."""
+    """Check that the search indexes, the folded texts and the tag index match the texts.
+
+    The tables that follow from tasks are checked, too.
+    """
     for kind, index in INDEXES.items():
         table, key = ENTITY_TYPES[kind].table, ENTITY_TYPES[kind].key
         expected: defaultdict[str, int] = defaultdict(int)
@@ -400,6 +408,9 @@ def _indexes(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     carried, listed_tags = (connection.execute(sql).fetchall() for sql in (_TAGS_CARRIED, _TAGS_LISTED))
     if carried != listed_tags:
         yield IntegrityProblem("index", "The tag index does not match the prompts")
+    for wrong_table in wrong_rows(connection):
+        message = f"The {wrong_table.label} do not match the tasks {_summarise(wrong_table.tasks)}"
+        yield IntegrityProblem("index", message)
 
 
 def _word_index(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
@@ -509,7 +520,10 @@ def largest(connection: apsw.Connection, most: int) -> tuple[list[LargeEntity], 
 
 
 def rebuild_index(path: str) -> None:
-    """Rebuild the search indexes and the tag index. Readers see the old ones until the commit."""
+    """Rebuild the search indexes, the tag index and the tables that follow from tasks.
+
+    Readers see the old ones until the commit.
+    """
     connection = connect(path, writable=True)
     try:
         with translate_errors(path):
@@ -522,6 +536,8 @@ def rebuild_index(path: str) -> None:
                 fill_word_index(connection)
             connection.execute("DELETE FROM prompt_tags")
             connection.execute(f"INSERT INTO prompt_tags {_TAGS_CARRIED}")
+            if schema_version(connection) >= SHARE_TASKS:
+                rebuild_task_tables(connection)
             files.require_in_place()
             connection.execute("COMMIT")
     finally:
