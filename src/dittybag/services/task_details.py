@@ -84,7 +84,7 @@ async def task_details(transaction: Transaction, caller: Caller, id: int) -> Tas
 async def _related(transaction: Transaction, caller: Caller, ids: Iterable[int]) -> dict[int, GraphTask]:
     wanted = tuple(dict.fromkeys(ids))[:_MAX_RELATED]
     view = await visible_view(transaction, caller)
-    _, found = await transaction.tasks.graph(GraphQuery(user=caller.user, view=view, ids=wanted, ended=True))
+    _, found = await transaction.edges.graph(GraphQuery(user=caller.user, view=view, ids=wanted, ended=True))
     return {task.id: task for task in found}
 
 
