@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from dittybag.assembly.workspace_session import with_workspace
 from dittybag.config import settings
 from dittybag.domain.changes import Interface
+from dittybag.domain.errors import Conflict
 from dittybag.services.caller import Caller
 from dittybag.services.task_queue import ClaimedTask, ClaimRequest
 from dittybag.services.workspace import Workspace
@@ -67,6 +68,18 @@ class SharedTasks:
             await workspace.tasks.update(caller, number, **fields)
 
         self.run(update, actor, "cli")
+
+    def refusal(self, number: int, fence: int) -> str:
+        """Return the name of the error that an agent with this fence gets; empty if it may go on."""
+
+        async def update(workspace: Workspace, caller: Caller) -> str:
+            try:
+                await workspace.tasks.update(caller, number, fence=fence, notes="Done")
+            except Conflict as error:
+                return type(error).__name__
+            return ""
+
+        return self.run(update, AGENT, "mcp")
 
     def get(self, number: int) -> Any:
         """Return a task."""

@@ -150,6 +150,16 @@ def effort_of(task: Task | TaskListing) -> list[str]:
     ]
 
 
+def task_facts(task: Task) -> list[str]:
+    """Return the status, the project, the assignee and the labels of a task in words."""
+    return [
+        STATUS_NAMES[task.status],
+        *([task.project] if task.project else []),
+        *([f"assigned to {task.assignee}"] if task.assignee else []),
+        *task.labels,
+    ]
+
+
 def column_title(by: BoardGrouping, key: int | str | None) -> str:
     """Return the title of a status column, priority, energy or project."""
     if by == "status":

@@ -97,11 +97,17 @@
 
   // Drag and drop. Live updates wait until the drag has ended, or the menu of a card is closed.
   let dragged = null;
+  let isPressed = false;
   let hasPendingUpdate = false;
+  region.addEventListener("pointerdown", (event) => { isPressed = event.target.closest("[draggable=true]") !== null; });
+  for (const kind of ["pointerup", "pointercancel"]) {
+    document.addEventListener(kind, () => { isPressed = false; if (!dragged) catchUp(); });
+  }
   region.addEventListener("dragstart", (event) => {
     const card = event.target.closest?.("[data-task]");
     if (!card?.draggable) return;
     dragged = card;
+    isPressed = false;
     card.classList.add("dragged");
     event.dataTransfer.effectAllowed = "move";
     event.dataTransfer.setData("text/plain", card.dataset.title);
@@ -134,7 +140,7 @@
     catchUp();
   });
   region.addEventListener("htmx:beforeSwap", (event) => {
-    const isBusy = dragged || region.querySelector(":popover-open");
+    const isBusy = dragged || isPressed || region.querySelector(":popover-open");
     if (isBusy && event.detail.target === region) { event.detail.shouldSwap = false; hasPendingUpdate = true; }
   });
 
