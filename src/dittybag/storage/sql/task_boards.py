@@ -21,6 +21,7 @@ COMPLETED: Final = "completed_at IS NOT NULL"
 #: A dropped task is neither open nor completed.
 OPEN: Final = "completed_at IS NULL AND status <> 'dropped'"
 
+_USER: Final = '"user"'
 _LISTED_COLUMNS: Final = (
     "tasks.id, title, tasks.project, tasks.priority, energy, time_estimate, due_date, completed_at, version, "
     f"substr(coalesce(notes, ''), 1, {LISTED_NOTES}), tasks.status, tasks.assignee, labels, parent, "
@@ -69,11 +70,10 @@ class BoardQuery:
         """The caller adds the condition for the text of the filter with `require_text`."""
         self.bindings = Bindings(user)
         self._listed = f"{_LISTED_COLUMNS}, {driver.json_length('comments')}"
-        self._visible = visible_tasks(driver, view, self.bindings, "$1")
+        # Both have the same placeholders, of which a statement must use all.
+        self._visible = visible_tasks(driver, view, self.bindings, "$1", column=_USER)
         # Where no index covers the query, a full scan takes a quarter of the time.
-        self._visible_in_scan = visible_tasks(
-            driver, view, self.bindings, "$1", column=driver.unindexed('"user"')
-        )
+        self._visible_in_scan = self._visible.replace(_USER, driver.unindexed(_USER))
         self._has_text = False
         self._is_covered = not any(getattr(filter, name) for name in _UNCOVERED) and filter.waiting is None
         self._conditions = [] if filter.statuses else [COMPLETED if filter.completed else OPEN]
