@@ -383,3 +383,25 @@ def test_search_and_activity_show_the_state_of_tasks(
     expect(change.locator(".face.agent")).to_be_visible()
     change.get_by_text("What changed").click()
     expect(change.get_by_role("region", name="Status, before and after")).to_contain_text("added: doing")
+
+
+def test_a_dropped_task_leaves_the_board_and_is_counted_as_dropped(
+    tasks: SharedTasks, board_server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    number = tasks.add("Think again")
+    page = windows.open(board_server, BOARD + "?view=list&text=again")
+    page.get_by_role("button", name="Move or delete Think again").click()
+    page.get_by_role("dialog", name="Think again").get_by_role("button", name="Dropped").click()
+    expect(notice(page)).to_contain_text("‘Think again’ is now dropped")
+    expect(page.locator("[data-task]")).to_have_count(0)
+    page.goto(f"{board_server.origin}{BOARD}?text=again")
+    expect(page.locator("[data-task]")).to_have_count(0)
+    page.goto(f"{board_server.origin}{BOARD}?view=stats")
+    tiles = dict(zip(*(page.locator(f".tile {tag}").all_inner_texts() for tag in ("span", "b")), strict=True))
+    assert tiles["dropped"] == "1"
+    page.goto(f"{board_server.origin}/p/{PROJECT}")
+    expect(page.locator("#tile-tasks b")).to_have_text(tiles["to do"])
+    page.goto(f"{board_server.origin}{BOARD}?view=list&status=dropped")
+    page.get_by_role("button", name="Reopen Think again").click()
+    expect(notice(page)).to_contain_text("‘Think again’ is now to do")
+    assert tasks.get(number).status == "todo"

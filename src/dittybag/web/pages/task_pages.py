@@ -14,6 +14,7 @@ from dittybag.domain.errors import NotFound
 from dittybag.domain.tasks import (
     NO_PROJECT,
     TaskColumn,
+    TaskFilter,
     TaskGrouping,
     TaskListing,
     TaskOrder,
@@ -204,6 +205,8 @@ async def _stats_values(request: WebRequest) -> dict[str, Any]:
 
     return {
         "counts": count_tasks(await tasks.groups(request.caller)),
+        "open_total": await _count(request, TaskFilter()),
+        "dropped_total": await _count(request, TaskFilter(statuses=("dropped",))),
         "days": [(f"{day:%d %b}: {count} done", 0, count) for day, count in done.items()],
         "done_recently": sum(done.values()),
         "most_in_a_day": max(done.values()),
@@ -216,6 +219,11 @@ async def _stats_values(request: WebRequest) -> dict[str, Any]:
         "labels": [],
         "assignees": [],
     }
+
+
+async def _count(request: WebRequest, filter: TaskFilter) -> int:
+    found = await request.workspace.tasks.listing(request.caller, filter, order="newest", limit=1, offset=0)
+    return found.total
 
 
 async def find_notice(request: WebRequest) -> Change | None:
