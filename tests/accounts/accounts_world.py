@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from dittybag.assembly.store_factory import is_file
 from dittybag.domain.accounts import Scope
@@ -184,12 +185,18 @@ class World:
 
     async def _task(self, user: str) -> int:
         task = await self.workspace.tasks.create(
-            self.caller(user),
+            # A task of the user alone, which only names the project.
+            replace(self.caller(user), own_tasks_only=True),
             title=f"{word_of(user)} {self.number()}",
             notes=word_of(user),
             project=TEAM_PROJECT,
         )
         return task.id
+
+    async def _shared_task(self, project: str, fields: Json) -> int:
+        word = TEAM_WORD if project == TEAM_PROJECT else word_of(STRANGER)
+        texts = {"title": f"{word} {self.number()}", "notes": word}
+        return (await self.workspace.tasks.create(self.caller("tests", project), **texts, **fields)).id
 
     def new_prompt(self, project: str = TEAM_PROJECT) -> tuple[str, str]:
         """Create a prompt. Return its name and id."""
@@ -200,8 +207,16 @@ class World:
         self.run(self._resource(project, name, TEAM_WORD if project == TEAM_PROJECT else word_of(STRANGER)))
         return name
 
-    def new_task(self, user: str) -> int:
-        return self.run(self._task(user))
+    def new_task(self, user: str, **fields: Any) -> int:
+        """Create a task of a user alone."""
+        number = self.run(self._task(user))
+        if fields:
+            self.run(self.workspace.tasks.update(self.caller(user), number, **fields))
+        return number
+
+    def new_shared_task(self, project: str = TEAM_PROJECT, **fields: Any) -> int:
+        """Create a task of a project."""
+        return self.run(self._shared_task(project, fields))
 
     def last_change(self) -> int:
         """Return the seq of the newest change."""

@@ -211,12 +211,16 @@ _BY_ID: dict[str, MatrixRow] = {
 }
 
 
+def _blocked_by(number: int) -> Json:
+    return {"tasks": [{"title": "Theirs", "blocked_by": [f"task:{number}"]}]}
+
+
 def _ref(make: Callable[[World, TokenHolder], object]) -> Make:
     return lambda world, who: {"ref": str(make(world, who))}
 
 
 def _foreign_refs(**more: Any) -> tuple[ForeignPair, ...]:
-    """References to a task of another user, and to a prompt and a change of a hidden project."""
+    """References to a task of another user, and to a prompt, a task and a change of a hidden project."""
 
     def hidden_change(world: World) -> str:
         world.new_prompt(HIDDEN_PROJECT)
@@ -229,6 +233,10 @@ def _foreign_refs(**more: Any) -> tuple[ForeignPair, ...]:
         ),
         ForeignPair(
             lambda world, who: {"ref": world.new_prompt(HIDDEN_PROJECT)[1], **more}, {"ref": NO_ID, **more}
+        ),
+        ForeignPair(
+            lambda world, who: {"ref": f"task:{world.new_shared_task(HIDDEN_PROJECT)}", **more},
+            {"ref": f"task:{NO_NUMBER}", **more},
         ),
         ForeignPair(
             lambda world, who: {"ref": hidden_change(world), **more}, {"ref": f"change:{NO_NUMBER}", **more}
@@ -247,8 +255,53 @@ _USE_PROMPT = MatrixRow(
     touches="project",
     ask=_ref(lambda world, who: world.prompt),
     shows=_team,
-    pairs=_foreign_refs()[:2],
+    pairs=_foreign_refs()[:3],
 )
+_TASK_ADD = MatrixRow(
+    touches="own",
+    writes=True,
+    ask=_constant(tasks=[{"title": "Mine", "project": ""}]),
+    pairs=(
+        ForeignPair(
+            _constant(tasks=[{"title": "Theirs", "project": HIDDEN_PROJECT}]),
+            {"tasks": [{"title": "Theirs", "project": NO_NAME}]},
+        ),
+        ForeignPair(
+            lambda world, who: _blocked_by(world.new_task(STRANGER)),
+            {"tasks": [{"title": "Theirs", "blocked_by": [f"task:{NO_NUMBER}"]}]},
+        ),
+        ForeignPair(
+            lambda world, who: _blocked_by(world.new_shared_task(HIDDEN_PROJECT)),
+            {"tasks": [{"title": "Theirs", "blocked_by": [f"task:{NO_NUMBER}"]}]},
+        ),
+    ),
+)
+_QUEUE: dict[str, MatrixRow] = {
+    "task_next": MatrixRow(
+        touches="own",
+        writes=True,
+        ask=_ref(lambda world, who: f"task:{world.new_task(who.user)}"),
+        shows=_mine,
+        pairs=(
+            *_foreign_refs()[:3],
+            ForeignPair(_constant(project=HIDDEN_PROJECT), {"project": NO_NAME}),
+        ),
+    ),
+    "task_done": MatrixRow(
+        touches="own",
+        writes=True,
+        ask=_ref(lambda world, who: f"task:{world.new_task(who.user)}"),
+        shows=_mine,
+        pairs=_foreign_refs(fence=1)[:3],
+    ),
+    "task_release": MatrixRow(
+        touches="own",
+        writes=True,
+        ask=_ref(lambda world, who: f"task:{world.new_task(who.user, status='doing')}"),
+        shows=_mine,
+        pairs=_foreign_refs(fence=1)[:3],
+    ),
+}
 _AGENT: dict[str, MatrixRow] = {
     "search": _SEARCH,
     "read": _READ,
@@ -265,16 +318,17 @@ _AGENT: dict[str, MatrixRow] = {
         ask=_ref(lambda world, who: f"task:{world.new_task(who.user)}"),
         pairs=_foreign_refs(),
     ),
-    "task_add": MatrixRow(touches="own", writes=True, ask=_constant(tasks=[{"title": "Mine"}])),
+    "task_add": _TASK_ADD,
     "task_list": MatrixRow(touches="own", ask=_constant(limit=200, order="newest"), shows=_mine),
     "task_update": MatrixRow(
         touches="own",
         writes=True,
         ask=lambda world, who: {"ref": f"task:{world.new_task(who.user)}", "priority": 5},
         shows=_mine,
-        pairs=_foreign_refs(priority=5)[:2],
+        pairs=_foreign_refs(priority=5)[:3],
     ),
-    "history": MatrixRow(touches="project", ask=_constant(limit=100), shows=_team, pairs=_foreign_refs()[:2]),
+    **_QUEUE,
+    "history": MatrixRow(touches="project", ask=_constant(limit=100), shows=_team, pairs=_foreign_refs()[:3]),
     "undo": MatrixRow(
         touches="project",
         writes=True,
@@ -312,6 +366,8 @@ TOOLS: dict[tuple[str, str], MatrixRow] = {
         pairs=(*_foreign_prompt_id(), *_foreign_prompt_name()),
     ),
     **{("agent", name): row for name, row in _AGENT.items()},
+    **{("all", name): row for name, row in _QUEUE.items()},
+    ("all", "task_add"): _TASK_ADD,
     ("all", "search"): _SEARCH,
     ("all", "read"): _READ,
     ("all", "use_prompt"): _USE_PROMPT,
@@ -388,6 +444,16 @@ METHODS: dict[str, MatrixRow] = {
         touches="project",
         ask=_constant(uri=f"dittybag://projects/{OPEN_PROJECT}"),
         shows=lambda who: OPEN_PROJECT,
+    ),
+    "resources/read of ready tasks": MatrixRow(
+        touches="own",
+        ask=lambda world, who: {
+            "uri": "dittybag://tasks/ready",
+            "_": world.new_task(who.user, project="", priority=5),
+        },
+    ),
+    "resources/subscribe to ready tasks": MatrixRow(
+        touches="project", ask=_constant(uri="dittybag://tasks/ready")
     ),
     "skills/list": MatrixRow(touches="project", shows=_team),
     "skills/get": MatrixRow(

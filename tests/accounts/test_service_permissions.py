@@ -22,6 +22,7 @@ from dittybag.domain.errors import (
     TaskNotFound,
 )
 from dittybag.domain.queries import ChangeQuery, PromptQuery, ResourceQuery, TaskQuery
+from dittybag.domain.task_drafts import TaskDraft
 from dittybag.domain.tasks import TaskFilter
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import HistoryService, UndoSelection
@@ -164,9 +165,10 @@ CASES: dict[str, ServiceCall] = {
     "tasks.create_all": own(
         lambda it, who, populated: it.create_all(who, [{"title": "New"}, {"title": "Newer"}]), changes=True
     ),
-    "tasks.details": own(lambda it, who, populated: it.details(who, populated.task)),
+    "tasks.overview": own(lambda it, who, populated: it.overview(who, populated.task)),
     "tasks.locked_projects": own(lambda it, who, populated: it.locked_projects(who)),
     "tasks.get": own(lambda it, who, populated: it.get(who, populated.task)),
+    "tasks.details": own(lambda it, who, populated: it.details(who, populated.task)),
     "tasks.page": own(lambda it, who, populated: it.page(who, TaskQuery(user="bob", limit=10))),
     "tasks.update": own(lambda it, who, populated: it.update(who, populated.task, priority=5), changes=True),
     "tasks.complete": own(lambda it, who, populated: it.complete(who, populated.task), changes=True),
@@ -188,6 +190,10 @@ CASES: dict[str, ServiceCall] = {
         lambda it, who, populated: it.undo_latest(who, populated.task, populated.task_change), changes=True
     ),
     "tasks.search": own(lambda it, who, populated: it.search(who, "One")),
+    "tasks.plan": own(lambda it, who, populated: it.plan(who, [TaskDraft(title="New")]), changes=True),
+    "tasks.import_drafts": own(
+        lambda it, who, populated: it.import_drafts(who, [TaskDraft(title="New", source="x:1")]), changes=True
+    ),
     "tasks.groups": own(lambda it, who, populated: it.groups(who)),
     "tasks.stats": own(lambda it, who, populated: it.stats(who)),
 }

@@ -144,6 +144,36 @@ def test_the_edges_and_open_tasks_are_copied_but_not_the_claims(
     assert read_rows(back, "SELECT count(*) FROM claims") == ["0"]
 
 
+@pytest.mark.parametrize("history", ["--history", "--no-history"])
+def test_an_export_is_restored_on_a_server(
+    tmp_path: Path, database: Path, server: PostgresServer, schema: str, *, history: str
+) -> None:
+    url, file = server.url(schema=schema), tmp_path / "all.json"
+    run_command(tmp_path, "export", str(file), history, "--db", str(database))
+    run_command(tmp_path, "import", str(file), "--db", url)
+    assert run_command(tmp_path, "export", "-", history, "--db", url).stdout == file.read_text()
+    for sql in TASK_TABLES if history == "--history" else TASK_TABLES[1:]:
+        assert server.sql(sql.format(f"{schema}.")) == read_rows(database, sql.format(""))
+
+
+def test_an_export_is_merged_on_a_server_once(
+    tmp_path: Path, database: Path, server: PostgresServer, schema: str, url: str
+) -> None:
+    dittybag(tmp_path, "task", "add", "Here before", "--db", url)
+    file = tmp_path / "all.json"
+    run_command(tmp_path, "export", str(file), "--db", str(database))
+    [tasks] = read_rows(database, "SELECT count(*) FROM tasks")
+    for created, skipped in ((int(tasks), 0), (0, int(tasks))):
+        result = data(run_command(tmp_path, "import", str(file), "--db", url, "--json"))
+        assert (result["imported"]["tasks"], result["skipped"]["tasks"]) == (created, skipped)
+    titles = """SELECT a.title, a.created_at, b.title, b.created_at, part FROM {0}task_edges
+                JOIN {0}tasks AS a ON a.id = task JOIN {0}tasks AS b ON b.id = blocker
+                ORDER BY 2, 4, 5, 1, 3"""
+    assert server.sql(titles.format(f"{schema}.")) == read_rows(database, titles.format(""))
+    waiting = "SELECT count(*), sum(waits_for) FROM {}open_tasks WHERE waits_for > 0"
+    assert server.sql(waiting.format(f"{schema}.")) == read_rows(database, waiting.format(""))
+
+
 def last_seq_in_file(path: Path) -> int:
     """Return the sequence number of the last change; 0 if the database does not exist yet."""
     if not path.exists():

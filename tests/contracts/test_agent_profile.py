@@ -12,6 +12,7 @@ from tests.contracts.library_fixtures import DISCOVER, ENVELOPE
 
 READING = {"search", "read", "use_prompt", "task_list", "history"}
 WRITING = {"save_prompt", "save_resource", "delete", "task_add", "task_update", "undo"}
+WRITING |= {"task_next", "task_done", "task_release"}
 #: It changes the connection, and may create a project.
 SELECTING = {"project"}
 
@@ -37,8 +38,8 @@ def test_prompts_and_resources_are_listed_as_in_the_profile_all(serve: StartServ
     agent.data("save_resource", uri="file:///a", content="x")
     (prompt,) = agent.server.request("prompts/list")["prompts"]
     assert prompt["arguments"] == [{"name": "who", "required": True}]
-    (resource,) = agent.server.request("resources/list")["resources"]
-    assert resource["uri"] == "file:///a"
+    resources = agent.server.request("resources/list")["resources"]
+    assert [resource["uri"] for resource in resources] == ["file:///a", "dittybag://tasks/ready"]
     result = serve("all").first_response["result"]
     assert agent.server.first_response["result"]["capabilities"] == result["capabilities"]
 
@@ -46,6 +47,7 @@ def test_prompts_and_resources_are_listed_as_in_the_profile_all(serve: StartServ
 def test_read_only_and_toolsets_restrict_the_tools(serve: StartServer) -> None:
     assert serve("agent", "--read-only").tools().keys() == READING | SELECTING
     tasks = {"read", "delete", "task_add", "task_list", "task_update"}
+    tasks |= {"task_next", "task_done", "task_release"}
     assert serve("agent", "--toolsets", "tasks").tools().keys() == tasks
     prompts = {"read", "use_prompt", "save_prompt", "delete"}
     assert serve("agent", "--toolsets", "prompts").tools().keys() == prompts

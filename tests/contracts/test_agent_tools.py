@@ -270,11 +270,23 @@ def test_the_longest_description_fits_into_the_smallest_result(agent: AgentCalls
     declared = [{"name": f"a{n}_{'y' * 90}", "description": character * 4000} for n in range(50)]
     tags = [f"{n:02}{'t' * 48}" for n in range(50)]
     agent.data("save_prompt", name="p" * 255, content="x" * 50_000, arguments=declared, tags=tags, **texts)
-    fields = {"project": character * 100, "time_estimate": character * 50}
-    agent.data("task_add", tasks=[{"title": character * 500, "notes": "x" * 50_000, **fields}])
+    agent.data("project", action="create", name="q" * 100)
+    lists = {
+        "labels": [f"{n:02}{character * 48}" for n in range(20)],
+        "links": [f"{n:02}{character * 1990}" for n in range(50)],
+    }
+    fields = {"project": "q" * 100, "time_estimate": character * 50, "assignee": character * 200}
+    new = {"title": character * 500, "notes": "x" * 50_000, **fields}
+    blockers = [{"title": character * 500, "key": f"k{n}"} for n in range(99)]
+    keys = [blocker["key"] for blocker in blockers]
+    plan = [{**new, **lists, "parent": "p", "blocked_by": keys}, {"title": new["title"], "key": "p"}]
+    added = agent.data("task_add", tasks=[*plan, *blockers])
+    assert added["more"].endswith(" more were added")
+    long = added["added"][0]["ref"]
+    for _ in range(3):
+        agent.data("task_update", ref=long, comment=character * 10_000)
     changes = [row["ref"] for row in agent.data("history", limit=4)["changes"]]
-    (task,) = agent.data("task_list")["tasks"]
-    for ref in (uri, "r" * 255, "b" * 255, "p" * 255, task["ref"], *changes):
+    for ref in (uri, "r" * 255, "b" * 255, "p" * 255, long, *changes):
         # The limit is checked by `AgentCalls.call`.
         blocks, described = agent.read(ref, max_tokens=1000)
         assert blocks
@@ -301,6 +313,7 @@ def test_tasks_are_added_together_and_undone_together(agent: AgentCalls) -> None
         {"title": "Call the bank", "due_date": "tomorrow", "priority": 5, "notes": "About the loan"},
         {"title": "Tidy up", "due_date": None, "project": "home"},
     ]
+    agent.data("project", action="create", name="home")
     tomorrow = (datetime.now().astimezone().date() + timedelta(1)).isoformat()
     first, second = agent.data("task_add", tasks=new)["added"]
     assert first == {
@@ -308,12 +321,13 @@ def test_tasks_are_added_together_and_undone_together(agent: AgentCalls) -> None
         "title": "Call the bank",
         "priority": 5,
         "due_date": tomorrow,
-        "done": False,
+        "status": "todo",
     }
     assert (second["title"], second["project"], second["priority"]) == ("Tidy up", "home", 3)
     blocks, described = agent.read(first["ref"])
     assert blocks == [{"type": "text", "text": "About the loan"}]
-    assert (described["kind"], described["due_date"], described["done"]) == ("task", tomorrow, False)
+    assert (described["kind"], described["due_date"], described["status"]) == ("task", tomorrow, "todo")
+    assert described.keys().isdisjoint({"energy", "time_estimate"})
     undone = agent.data("undo", ref=second["ref"])["undone"]
     assert [row["title"] for row in undone] == ["Call the bank", "Tidy up"]
     assert agent.data("task_list") == {"tasks": [], "total": 0}
@@ -342,6 +356,7 @@ def test_an_error_is_never_long(agent: AgentCalls) -> None:
 
 
 def test_tasks_are_filtered_and_paged(agent: AgentCalls) -> None:
+    agent.data("project", action="create", name="a")
     agent.data(
         "task_add",
         tasks=[
@@ -367,12 +382,12 @@ def test_tasks_are_filtered_and_paged(agent: AgentCalls) -> None:
 def test_a_task_is_changed_completed_and_reopened(agent: AgentCalls) -> None:
     (task,) = agent.data("task_add", tasks=[{"title": "A", "due_date": "fri", "notes": "n"}])["added"]
     ref = task["ref"]
-    changed = agent.data("task_update", ref=ref, done=True, title="B", due_date=None, notes=None)
-    assert changed == {"ref": ref, "title": "B", "priority": 3, "done": True}
+    changed = agent.data("task_update", ref=ref, status="done", title="B", due_date=None, notes=None)
+    assert changed == {"ref": ref, "title": "B", "priority": 3, "status": "done"}
     assert agent.read_text(ref) == "n"
-    assert agent.data("task_list", done=True)["total"] == 1
-    changed = agent.data("task_update", ref=ref.removeprefix("task:"), done=False, notes="")
-    assert (changed["done"], agent.read(ref)[0]) == (False, [])
+    assert agent.data("task_list", status="done")["total"] == 1
+    changed = agent.data("task_update", ref=ref.removeprefix("task:"), status="todo", notes="")
+    assert (changed["status"], agent.read(ref)[0]) == ("todo", [])
     # One call is one change.
     assert [row["action"] for row in agent.data("history", ref=ref)["changes"]] == [
         "reopened",

@@ -28,7 +28,10 @@ TOOLSETS: dict[str, tuple[set[str], set[str]]] = {
     "resources": ({"read"}, {"create_resource", "update_resource", "delete_resource"}),
     "tasks": (
         {"task_list", "task_get", "task_search", "task_stats", "read"},
-        {"task_create", "task_update", "task_complete", "task_delete"},
+        {
+            *("task_create", "task_update", "task_complete", "task_delete"),
+            *("task_add", "task_next", "task_done", "task_release"),
+        },
     ),
     "search": ({"search", "read"}, set()),
     "history": ({"list_changes", "read"}, {"undo_change"}),

@@ -86,12 +86,12 @@ def test_a_tool_for_one_kind_finds_only_that_kind(agent: AgentCalls) -> None:
     (row,) = agent.data("task_list")["tasks"]
     number = row["ref"].removeprefix("task:")
     agent.data("save_prompt", name=number, content="a number")
-    assert agent.data("task_update", ref=number, done=True)["done"]
+    assert agent.data("task_update", ref=number, status="done")["status"] == "done"
     assert agent.error("use_prompt", ref="nine") == (
         "INVALID_INPUT",
         "ref 'nine' is not a prompt; use read to get it",
     )
-    assert agent.error("task_update", ref="nine", done=True)[1] == "ref 'nine' is not a task"
+    assert agent.error("task_update", ref="nine", status="done")[1] == "ref 'nine' is not a task"
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,10 @@ def test_unknown_arguments_are_refused_with_the_nearest(agent: AgentCalls) -> No
         "INVALID_INPUT",
         "ofset is not an argument; did you mean offset?",
     )
-    assert agent.error("task_list", statistics=True)[1] == (
-        "statistics is not an argument; "
-        "known arguments: project, priority, due_by, done, order, limit, offset"
+    assert agent.error("task_list", groups=True)[1] == (
+        "groups is not an argument; "
+        "known arguments: status, ready, project, label, assignee, parent, priority, due_by, order, limit, "
+        "offset"
     )
     assert agent.error("save_prompt", nam="x", contents=1)[1] == (
         "name is required; content is required; nam is not an argument; did you mean name?; "

@@ -164,7 +164,10 @@ async def test_an_exported_project_takes_its_tasks_along_but_no_references_to_ot
         gone = await create_task(transaction, title="Gone", **inside)
         whole = await create_task(transaction, title="Whole", blocked_by=(private.id, gone.id), **inside)
         await create_task(transaction, title="Named", project="team", parent=whole.id)
-        moved = await create_task(transaction, title="Moved", project="default", project_id=1)
+        other = Project(id=0, name="other", created_at=1, updated_at=1)
+        stored = await transaction.write("create", None, other)
+        assert stored is not None
+        moved = await create_task(transaction, title="Moved", project="other", project_id=stored.id)
         await update_task(transaction, moved, parent=whole.id, **inside)
         left = await create_task(transaction, title="Left", blocked_by=(whole.id,), **inside)
         await update_task(transaction, left, project=None, project_id=None)

@@ -12,6 +12,7 @@ import asyncpg  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from dittybag.domain.ports import Store
+from dittybag.storage.clock import now_microseconds
 from dittybag.storage.postgres.postgres_store import PostgresStore
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.postgres_servers import PostgresServer
@@ -34,7 +35,7 @@ class Backend(Protocol):
         """Return a location without a store."""
         ...
 
-    async def open(self, location: str) -> Store:
+    async def open(self, location: str, clock: Callable[[], int] = now_microseconds) -> Store:
         """Open the store at a location, creating it if needed. It can be opened several times."""
         ...
 
@@ -60,8 +61,8 @@ class SqliteFiles:
     def new_location(self) -> str:
         return str(self._folder / f"{next(self._numbers)}.db")
 
-    async def open(self, location: str) -> Store:
-        return SqliteStore(location)
+    async def open(self, location: str, clock: Callable[[], int] = now_microseconds) -> Store:
+        return SqliteStore(location, clock)
 
     async def borrow(self) -> str:
         initial = self._folder / "initial.db"
@@ -91,8 +92,8 @@ class PostgresSchemas:
     def _location(self, schema: str) -> str:
         return self._server.socket_url(schema=schema)
 
-    async def open(self, location: str) -> Store:
-        return await PostgresStore.open(location)
+    async def open(self, location: str, clock: Callable[[], int] = now_microseconds) -> Store:
+        return await PostgresStore.open(location, clock)
 
     async def borrow(self) -> str:
         if self._free:

@@ -103,7 +103,7 @@ class WorkspaceModel:
         """Delete the contents of a project, as before its deletion."""
         if project.name == DEFAULT_PROJECT:
             raise ProjectProtected(project.name)
-        kinds: list[Kind] = ["prompt", "resource"]
+        kinds: list[Kind] = ["prompt", "resource", "task"]
         for kind in kinds:
             for entity in self.all(kind, project.id):
                 self.write("delete", entity, None)
@@ -122,6 +122,9 @@ class WorkspaceModel:
         )
         version = (last.after or last.before).version + 1  # type: ignore[union-attr]
         restored = replace(wanted, version=version)
+        if isinstance(restored, Task) and restored.project_id is not None:
+            # The project may have been renamed since then.
+            restored = replace(restored, project=self.require_project(restored.project_id).name)
         if current is None or replace(current, version=version) != restored:
             self.require_unique(restored)
             self.write("restore", current, restored)

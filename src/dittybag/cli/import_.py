@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Final, get_args
+from typing import Any, get_args
 
 import click
 
 from dittybag import files
-from dittybag.cli.error_output import exit_status, report, wants_json
-from dittybag.cli.output import clip_line, print_json, progress
+from dittybag.cli.error_output import wants_json
+from dittybag.cli.import_output import print_notes, report_problems
+from dittybag.cli.output import print_json, progress
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace, temporary_workspace
 from dittybag.config import Settings, local_user_name
@@ -24,10 +25,6 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.imports import FORMATS, ImportOptions, ImportResult, OnConflict
 from dittybag.domain.projects import AUTOMATIC
-
-#: At most this many conflicts, renamed items and notes are printed.
-_MAX_LINES: Final = 20
-_MAX_LENGTH: Final = 300
 
 
 @click.command("import", StrictCommand)
@@ -130,17 +127,7 @@ def _report_import_error(error: DittybagError) -> int:
     elif isinstance(error, SeveralConflicts):
         lines = [str(conflict) for conflict in error.conflicts]
         hints = ["use --on-conflict skip, replace or rename"]
-    if len(lines) > 1:
-        more = [f"and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES + 1 else []
-        lines = ["Nothing was imported:", *_indent([*lines[: _MAX_LINES + 1 - len(more)], *more])]
-    else:
-        lines = [clip_line(line, _MAX_LENGTH) for line in lines]
-    report("\n".join(lines), *hints, code=error.code)
-    return exit_status(error)
-
-
-def _indent(lines: list[str]) -> list[str]:
-    return [f"  {clip_line(line, _MAX_LENGTH)}" for line in lines]
+    return report_problems(error, lines, hints)
 
 
 def _data(result: ImportResult, *, dry_run: bool) -> dict[str, Any]:
@@ -166,9 +153,9 @@ def _print_summary(result: ImportResult, *, dry_run: bool) -> None:
         click.echo(f"{'Would replace' if dry_run else 'Replaced'} {replaced}")
     if skipped := _counts(result.skipped):
         click.echo(f"{'Would skip' if dry_run else 'Skipped'} {skipped}")
-    _print_lines("Renamed:", [f"{item.kind} '{item.old}' is now '{item.new}'" for item in result.renamed])
-    _print_lines("Conflicts:", [str(conflict) for conflict in result.conflicts])
-    _print_lines("Notes:", result.notes)
+    print_notes("Renamed:", [f"{item.kind} '{item.old}' is now '{item.new}'" for item in result.renamed])
+    print_notes("Conflicts:", [str(conflict) for conflict in result.conflicts])
+    print_notes("Notes:", result.notes)
     if result.has_history and not result.exact:
         click.echo(
             "note: the history was not imported; it requires an empty workspace and no --project", err=True
@@ -178,13 +165,3 @@ def _print_summary(result: ImportResult, *, dry_run: bool) -> None:
 def _counts(counts: dict[Any, int]) -> str:
     counted = [format_count(count, kind) for kind, count in counts.items() if count]
     return " and ".join([", ".join(counted[:-1]), counted[-1]] if len(counted) > 1 else counted)
-
-
-def _print_lines(title: str, lines: list[str]) -> None:
-    if not lines:
-        return
-    click.echo(title, err=True)
-    for line in _indent(lines[:_MAX_LINES]):
-        click.echo(line, err=True)
-    if len(lines) > _MAX_LINES:
-        click.echo(f"  and {len(lines) - _MAX_LINES} more; --json prints all", err=True)

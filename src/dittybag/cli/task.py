@@ -22,6 +22,7 @@ from dittybag.cli.output import (
 from dittybag.cli.read_input import STREAM, read_text, text, usage_error
 from dittybag.cli.strict_options import StrictGroup, option_group
 from dittybag.cli.task_graph import graph
+from dittybag.cli.task_import import import_tasks
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain import due_dates
 from dittybag.domain.entities import to_data
@@ -37,6 +38,7 @@ def command() -> None:
 
 
 command.add_command(graph)
+command.add_command(import_tasks)
 
 
 def _now() -> datetime:

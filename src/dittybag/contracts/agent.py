@@ -9,6 +9,7 @@ from dittybag.contracts.agent_prompts import save_prompt, use_prompt
 from dittybag.contracts.agent_read import read
 from dittybag.contracts.agent_resources import save_resource
 from dittybag.contracts.agent_search import search
+from dittybag.contracts.agent_task_queue import task_done, task_next, task_release
 from dittybag.contracts.agent_tasks import task_add, task_list, task_update
 from dittybag.contracts.project_tool import project
 from dittybag.contracts.tool_specs import ToolSpec
@@ -23,6 +24,9 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
     task_add,
     task_list,
     task_update,
+    task_next,
+    task_done,
+    task_release,
     history,
     undo,
     project,

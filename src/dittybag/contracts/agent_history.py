@@ -17,6 +17,7 @@ from dittybag.contracts.references import (
     find_item,
     find_logged_entity,
     kind_of_item,
+    task_number,
 )
 from dittybag.contracts.result_size import list_result
 from dittybag.contracts.tool_specs import REPLACES, ToolCall, array_schema, object_schema, tool
@@ -24,11 +25,13 @@ from dittybag.domain.changes import Change
 from dittybag.domain.entities import label_of
 from dittybag.domain.errors import (
     ChangeNotFound,
+    ChangePurged,
     Conflict,
     Invalid,
     NotAllowed,
     Problem,
     ReferenceNotFound,
+    TaskNotFound,
     clip,
 )
 from dittybag.domain.libraries import LibraryPrompt
@@ -121,6 +124,7 @@ def _row(change: Change) -> JsonObject:
     },
 )
 async def history(call: ToolCall, arguments: History) -> ToolResult:
+    call = await _in_project_of_task(call, arguments.ref)
     query = ChangeQuery(
         project=call.caller.project,
         kind=None if arguments.kind is UNSET else arguments.kind,
@@ -137,6 +141,24 @@ async def history(call: ToolCall, arguments: History) -> ToolResult:
         return {} if older is None else {"more": f"older changes: before={older}", "next_before": older}
 
     return list_result("changes", [_row(change) for change in page.changes], rest)
+
+
+async def _in_project_of_task(call: ToolCall, ref: str | UnsetType) -> ToolCall:
+    """Return a call in the project of the task that a reference names, which need not be the connection's."""
+    number = None if ref is UNSET else task_number(ref)
+    if number is None:
+        return call
+    try:
+        project = (await call.workspace.tasks.latest_change(call.caller, number)).project
+    except (TaskNotFound, ChangePurged):
+        return call
+    if project in (None, call.caller.project):
+        return call
+    caller = replace(call.caller, project=project, folder=None)
+    if caller.principal is not None:
+        role = await call.workspace.accounts.role(caller.user, caller.project)
+        caller = replace(caller, principal=replace(caller.principal, role=role))
+    return replace(call, caller=caller)
 
 
 async def _of_entity(call: ToolCall, query: ChangeQuery, ref: str) -> ChangeQuery:
@@ -169,6 +191,7 @@ class Undo(Struct, kw_only=True, forbid_unknown_fields=True):
     effect=REPLACES,
 )
 async def undo(call: ToolCall, arguments: Undo) -> ToolResult:
+    call = await _in_project_of_task(call, arguments.ref)
     selection = UndoSelection(seq=await _change_to_undo(call, arguments.ref), project=call.caller.project)
     try:
         plan = await call.workspace.history.plan_undo(call.caller, selection, limit=_MAX_PLANNED)

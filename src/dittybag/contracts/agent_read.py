@@ -35,6 +35,7 @@ from dittybag.contracts.result_size import (
 )
 from dittybag.contracts.skill_extension import SCHEME
 from dittybag.contracts.skill_uris import uri_of
+from dittybag.contracts.task_rows import brief, comment_rows, details_members, task_fields
 from dittybag.contracts.tool_specs import ToolCall, tool
 from dittybag.domain.errors import ChangeNotFound, ReferenceNotFound, clip
 from dittybag.domain.libraries import LibraryPrompt
@@ -105,11 +106,32 @@ async def read(call: ToolCall, arguments: Read) -> ToolResult:
     if isinstance(item, ChangeNumber):
         return await _read_change(call, item.seq, arguments)
     described = _description(item, room // 2)
+    if isinstance(item, Task):
+        described |= await _task_members(call, item, room // 2)
     if isinstance(item, Resource):
         return await _read_resource(call, item, arguments, described)
     if isinstance(item, LibraryPrompt):
         described |= await _skill_files(call, item, room // 8)
     return _text_result(await _text_of(call, item), arguments, described)
+
+
+async def _task_members(call: ToolCall, task: Task, room: int) -> JsonObject:
+    """Return what is around a task: who holds it, parent, blockers, links and the last comments."""
+    details = await call.workspace.tasks.details(call.caller, task.id)
+    members = details_members(details)
+    for name, items, part in (
+        ("labels", task.labels, room // 8),
+        ("blocked_by", [brief(blocker) for blocker in details.blockers], room // 6),
+        ("links", task.links, room // 6),
+    ):
+        members |= _fitting_list(name, items, part) if items else {}
+    if task.comments:
+        # The last comments matter most.
+        last = take_fitting(comment_rows(task.comments)[::-1], room // 4)[::-1]
+        members["comments"] = last
+        if len(last) < len(task.comments):
+            members["more_comments"] = len(task.comments) - len(last)
+    return members
 
 
 async def _skill_files(call: ToolCall, prompt: LibraryPrompt, room: int) -> JsonObject:
@@ -202,7 +224,7 @@ def _description(item: Item, room: int) -> JsonObject:
     title = item.label if isinstance(item, Prompt) else item.title
     described |= {} if title is None else {"title": title}
     if isinstance(item, Task):
-        described |= _task_fields(item)
+        described |= task_fields(item)
     elif item.description is not None:
         described["description"] = clip(item.description, _DESCRIPTION)
     if isinstance(item, Resource):
@@ -225,13 +247,6 @@ def _shortened(described: JsonObject, room: int) -> JsonObject:
         if name in described:
             described = described | {name: clip(one_line(described[name]), _SHORT)}
     return described
-
-
-def _task_fields(task: Task) -> JsonObject:
-    fields = ("project", "priority", "energy", "time_estimate", "due_date")
-    values = {name: value for name in fields if (value := getattr(task, name)) is not None}
-    done = {} if task.completed_at is None else {"completed_at": iso(task.completed_at)}
-    return values | {"done": task.completed} | done
 
 
 def _fitting_list(name: str, items: Sequence[Any], room: int) -> JsonObject:

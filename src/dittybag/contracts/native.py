@@ -12,6 +12,8 @@ from dittybag.contracts import mcpkg, prompt_store, task_manager
 from dittybag.contracts.agent_prompts import use_prompt
 from dittybag.contracts.agent_read import read
 from dittybag.contracts.agent_search import search
+from dittybag.contracts.agent_task_queue import task_done, task_next, task_release
+from dittybag.contracts.agent_tasks import task_add
 from dittybag.contracts.argument_items import ARGUMENT_SCHEMA
 from dittybag.contracts.error_formats import ErrorFormat, json_error, problem_of, prose_error
 from dittybag.contracts.prompt_store import Content, Limit, Tag, Title, json_result
@@ -252,6 +254,10 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
         _extended(tool, arguments=TaskListOfProject) if tool is task_manager.task_list else tool
         for tool in task_manager.TOOLS
     ),
+    task_add,
+    task_next,
+    task_done,
+    task_release,
     read,
     use_prompt,
     search,

@@ -21,10 +21,11 @@ from dittybag.contracts.library_prompts import (
     prompt_info,
     twig_prompt_info,
 )
+from dittybag.contracts.ready_resource import ReadyNotifications
 from dittybag.contracts.server_icon import ICONS
 from dittybag.contracts.skill_extension import ResourcesWithSkills, SkillExtension
 from dittybag.contracts.stored_prompts import StoredPrompts, UnusablePromptFormatter
-from dittybag.contracts.stored_resources import MissingResourceFormatter, StoredResources
+from dittybag.contracts.stored_resources import MissingResourceFormatter, ReadyListing, StoredResources
 from dittybag.contracts.tool_specs import SELECTS, ServerScope, ToolSpec
 from dittybag.domain import resources
 from dittybag.domain.accounts import Principal
@@ -65,9 +66,10 @@ _AGENT_INSTRUCTIONS: Final = (
             "`save_resource`; both create or update in one call."
         ),
     ),
+    (("task_add", "task_list"), "Plan with `task_add` and `task_list`."),
     (
-        ("task_add", "task_list", "task_update"),
-        "Plan with `task_add` and `task_list`, and complete tasks with `task_update`.",
+        ("task_next", "task_done"),
+        "Claim work with `task_next`, name its fence in later calls, and finish it with `task_done`.",
     ),
     (
         (),
@@ -83,6 +85,10 @@ _INSTRUCTIONS: Final = (
     (("read",), "`read` returns the content of anything by its name, URI or id, long ones in pieces."),
     (("use_prompt",), "`use_prompt` fills in the arguments of a prompt, also of a library."),
     (("search",), "`search` finds all of them by words in any order; use it before you create something."),
+    (
+        ("task_next", "task_done"),
+        "Claim shared tasks with `task_next`, name the fence, and finish them with `task_done`.",
+    ),
     (
         ("list_changes", "undo_change"),
         "Every change is logged: `list_changes` lists changes, `undo_change` undoes one.",
@@ -120,6 +126,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     templates_in_list: bool = False
     #: Whether `resources/list` says when a resource was changed last.
     last_modified: bool = False
+    #: Where the ready tasks are listed, if clients can claim tasks. The profile `all` has the list of
+    #: resources of the mcpkg contract, so that they are among its templates.
+    ready_tasks: ReadyListing | None = None
     #: Whether skills are offered, by the extension of the protocol.
     skills: bool = False
     #: The name and the description for people, and the icon.
@@ -171,6 +180,7 @@ _ALL: Final = Profile(
     chat_prompts=True,
     unusable_prompt=unusable_prompt_of_contracts,
     last_modified=True,
+    ready_tasks="template",
     skills=True,
     title="Dittybag",
     description="Prompts, prompt libraries, resources, skills and tasks that people and agents share",
@@ -187,6 +197,7 @@ PROFILES: Final = {
             name="agent",
             tool_module="dittybag.contracts.agent",
             unusable_prompt=unusable_prompt,
+            ready_tasks="resource",
             instructions=_AGENT_INSTRUCTIONS,
         ),
         Profile(
@@ -293,6 +304,7 @@ def build_server(
         own_templates=profile.own_templates,
         templates_in_list=profile.templates_in_list,
         last_modified=profile.last_modified,
+        ready_tasks=profile.ready_tasks if "task_list" in visible else None,
     )
     skills = SkillExtension(scope) if profile.skills else None
     server = Server(
@@ -316,6 +328,13 @@ def build_server(
         server.on_roots_changed = scope.automatic.on_roots_changed
     for tool in tools:
         server.add(tool.bind(scope))
+    if profile.ready_tasks is not None:
+        server.on_end = lambda session: scope.claims.release(
+            scope.workspace,
+            scope.caller_of_session(session),
+            session.connection,
+            is_shared=session.is_shared,
+        )
     if skills is not None:
         server.add_extension(skills.extension())
     return server
@@ -362,6 +381,8 @@ def notify_on_changes(profile: Profile, scope: ServerScope, server: Server) -> N
         scope.workspace.store.subscribe(lambda changes: notify_clients(server, scope, changes))
     if profile.prompts != "stored":
         scope.libraries.subscribe(server.prompts_changed)
+    if profile.ready_tasks is not None and "task_list" in server.tools:
+        ReadyNotifications(scope, server).start()
     if profile.skills:
         SkillExtension(scope).notify_on_changes(server)
 

@@ -7,7 +7,7 @@ A reference is a name, `library:prompt`, a URI, `task:12`, a UUID or `change:15`
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated, Final, TypeVar
 
 from msgspec import Meta, Struct
@@ -16,12 +16,16 @@ from dittybag.contracts.tool_specs import ToolCall
 from dittybag.domain.entities import Kind, key_of, kind_of
 from dittybag.domain.errors import (
     AmbiguousReference,
+    Invalid,
     NotFound,
+    Problem,
+    ProjectNotFound,
     PromptNotFound,
     ReferenceNotFound,
     ResourceNotFound,
     TaskNotFound,
     checked,
+    clip,
 )
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Prompt
@@ -204,6 +208,33 @@ async def _near(call: ToolCall, ref: str) -> list[str]:
         return near
     found = await call.workspace.search.ranked(call.caller, RankedQuery(ref[:_SEARCHED], limit=_MAX_NEAR))
     return [hit.ref for hit in found.hits if len(hit.ref) <= _SHORT_URI]
+
+
+# Tasks and projects
+
+
+async def find_task(call: ToolCall, ref: str) -> Task:
+    """Return the task that a reference names. Raises `Invalid`, `AmbiguousReference`, `ReferenceNotFound`."""
+    task = await find_item(call, ref, (Task,))
+    if not isinstance(task, Task):
+        raise Invalid([Problem("ref", f"ref '{clip(ref)}' is not a task")])
+    return task
+
+
+def task_number(ref: str) -> int | None:
+    """Return the number of a task that is named as `task:12` or `12`; `None` if it is named otherwise."""
+    found = re.fullmatch(_NUMBER, ref.strip()) if ref.isascii() else None
+    return None if found is None or found[1] == "change" else int(found[2])
+
+
+async def require_projects(call: ToolCall, names: Iterable[str]) -> None:
+    """Raise `ProjectNotFound`, with similar names, for a project that the caller cannot see."""
+    for name in names:
+        try:
+            await call.workspace.projects.find_visible(call.caller, name)
+        except ProjectNotFound:
+            known = await call.workspace.projects.names("", _COMPARED, call.caller)
+            raise ProjectNotFound(name, near_matches(name, known, _MAX_NEAR)) from None
 
 
 # Entities that may be deleted

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from dittybag.contracts import ready_resource
 from dittybag.contracts.error_formats import as_protocol_errors
 from dittybag.contracts.paging import parse_position, take_page
 from dittybag.contracts.stored_prompts import complete_by_name, filter_by_prefix
@@ -50,6 +51,9 @@ _PROJECT: Final = ResourceTemplateInfo(
 )
 _OWN: Final = (_TAGGED, _PROJECT)
 
+#: Where the resource of ready tasks is listed.
+ReadyListing = Literal["resource", "template"]
+
 
 class StoredResources:
     """Serves the resources of a project. See `dittybag.protocol.ResourceSource`."""
@@ -62,18 +66,23 @@ class StoredResources:
         own_templates: bool,
         templates_in_list: bool = False,
         last_modified: bool = False,
+        ready_tasks: ReadyListing | None = None,
     ) -> None:
         """`own_templates`: also offer Dittybag's own templates.
 
         `templates_in_list`: list templates as resources, too.
         `last_modified`: list when a resource was changed last.
+        `ready_tasks`: how the resource of ready tasks is listed; `None` if there is none.
         """
         self._scope = scope
         self._resources = scope.workspace.resources
         self._missing = missing
         self._own = _OWN if own_templates else ()
+        self._listed_templates = self._own + ((ready_resource.TEMPLATE,) if ready_tasks == "template" else ())
         self._listed_kinds = None if templates_in_list else False
         self._last_modified = last_modified
+        self._has_ready = ready_tasks is not None
+        self._ready = (ready_resource.INFO,) if ready_tasks == "resource" else ()
 
     def stamp(self, ctx: Context) -> Hashable:
         if not self._scope.can_see_project(ctx):
@@ -92,12 +101,12 @@ class StoredResources:
             )
             for item in page
         )
-        return Page(tuple(infos), after)
+        return Page((*infos, *(self._ready if after is None else ())), after)
 
     @as_protocol_errors
     async def templates(self, position: str | int | None, ctx: Context) -> Page[ResourceTemplateInfo]:
         page, after = await self._page(position, ctx, templates=True)
-        own = self._own if after is None else ()
+        own = self._listed_templates if after is None else ()
         infos = (ResourceTemplateInfo(uri_template=item.uri, **_texts(item, ctx)) for item in page)
         return Page((*infos, *own), after)
 
@@ -113,6 +122,9 @@ class StoredResources:
     @as_protocol_errors
     async def read(self, uri: str, ctx: Context) -> ReadResult:
         caller = self._scope.caller(ctx)
+        if self._has_ready and uri == ready_resource.URI:
+            text = await ready_resource.ready_content(self._scope.workspace, caller)
+            return _contents(uri, ready_resource.INFO.mime_type, text)
         try:
             resource, content = await self._resources.read(caller, uri)
         except ResourceNotFound as error:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
+from dittybag.contracts.connection_claims import ConnectionClaims
 from dittybag.contracts.connection_projects import AutomaticProject
 from dittybag.contracts.error_formats import ErrorFormat, problem_of, top_level_argument
 from dittybag.contracts.idempotency_keys import idempotency_key
@@ -25,6 +26,9 @@ from dittybag.services.caller import Caller
 from dittybag.services.entity_writes import given_fields
 from dittybag.services.template_service import TemplateService
 from dittybag.services.workspace import Workspace, WorkspaceSession
+
+if TYPE_CHECKING:
+    from dittybag.protocol.dispatch import Session
 
 Arguments = TypeVar("Arguments", bound=Struct)
 
@@ -51,6 +55,8 @@ class ServerScope(Struct, frozen=True):
     #: Selects the project by the client's folder; `None` if the server has one.
     automatic: AutomaticProject | None = None
     read_only: bool = False
+    #: The claims of the connections.
+    claims: ConnectionClaims = field(default_factory=ConnectionClaims)
 
     def project_of(self, ctx: Context) -> int:
         """Return the id of the project of a request, `NEW_PROJECT` if it does not exist yet."""
@@ -64,24 +70,33 @@ class ServerScope(Struct, frozen=True):
 
     def caller(self, ctx: Context) -> Caller:
         """Return the caller of a request."""
-        name = ctx.client.get("name")
+        return self._caller(ctx, self.project_of(ctx), ctx.fix_order)
+
+    def caller_of_session(self, session: Session) -> Caller:
+        """Return the caller of what a server does for a session outside of requests."""
+        return self._caller(session, self.project if session.selection is None else session.selection)
+
+    def _caller(
+        self, who: Context | Session, project: int, when_queued: Callable[[], None] | None = None
+    ) -> Caller:
+        name = who.client.get("name")
         client = name[:1000] if isinstance(name, str) else ""
-        if (principal := ctx.principal) is None:
+        if (principal := who.principal) is None:
             return Caller(
-                self.project_of(ctx),
+                project,
                 self.actor or _client_actor(client),
                 interface="mcp",
                 folder=None if self.automatic is None else self.automatic.folder,
-                when_queued=ctx.fix_order,
+                when_queued=when_queued,
             )
         assert isinstance(principal, Principal)
         return Caller(
-            self.project_of(ctx),
+            project,
             _user_actor(principal.user, self.actor or client),
             principal.user,
             principal,
             interface="mcp",
-            when_queued=ctx.fix_order,
+            when_queued=when_queued,
         )
 
     def client_key(self, ctx: Context) -> Hashable:
@@ -166,6 +181,8 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
         async def run(arguments: Arguments, ctx: Context) -> ToolResult:
             try:
                 caller = scope.caller(ctx)
+                if scope.claims:
+                    await scope.claims.renew(scope.workspace, caller, ctx.session.connection)
                 if self.effect.writes and (key := idempotency_key(ctx)) is not None:
                     return await self._run_once(scope, caller, arguments, key, ctx)
                 return await self.run(ToolCall(scope.workspace, caller, scope, ctx), arguments)

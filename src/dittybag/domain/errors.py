@@ -6,7 +6,7 @@ DittybagError
 │   └── UnknownFormat        of an import source
 ├── NotFound
 │   ├── WorkspaceNotFound    where: there is no database
-│   ├── ProjectNotFound      project
+│   ├── ProjectNotFound      project, near: names that are similar
 │   ├── ProjectGone          the project was deleted while a server used it
 │   ├── PromptNotFound       reference, project
 │   ├── LibraryPromptNotFound  name
@@ -209,8 +209,13 @@ class ProjectNotFound(NotFound):
     """The project does not exist."""
 
     code = "PROJECT_NOT_FOUND"
-    message = "Project '{project:clip}' does not exist"
-    project: str
+
+    def __init__(self, project: str, near: Sequence[str] = ()) -> None:
+        """`near`: names that are similar and exist."""
+        self.project = project
+        self.near = tuple(near)
+        hint = f". Did you mean {' or '.join(self.near)}?" if near else ""
+        super().__init__(f"Project '{clip(project)}' does not exist{hint}")
 
 
 class ProjectGone(NotFound):

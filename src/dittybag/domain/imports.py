@@ -24,6 +24,15 @@ FORMATS: Final[Mapping[str, str]] = {
     "library": "a folder or file of prompts in any library format",
 }
 
+#: The formats of tasks of other programs.
+TASK_FORMATS: Final[Mapping[str, str]] = {
+    "csv": "a CSV file whose header has the column title",
+    "task-master": "a tasks.json of task-master",
+    "beads": "a JSONL export of beads, or the output of bd list --json",
+    "backlog": "a folder of Backlog.md, or a project with one",
+    "github": "issues of GitHub: the output of gh issue list --json, or of the REST API",
+}
+
 #: What to do with entities whose name, title or URI is already in use.
 OnConflict = Literal["fail", "skip", "replace", "rename"]
 

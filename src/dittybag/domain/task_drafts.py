@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from dittybag.domain.tasks import (
     DEFAULT_ENERGY,
@@ -26,6 +26,8 @@ class TaskDraft(Struct, frozen=True, kw_only=True):
     #: The name of this draft in the others; empty if none refers to it.
     key: str = ""
     title: str
+    #: The name of its project, `None` for none; `UNSET` for that of the other drafts.
+    project: str | UnsetType | None = UNSET
     notes: str | None = None
     priority: int = DEFAULT_PRIORITY
     energy: str = DEFAULT_ENERGY

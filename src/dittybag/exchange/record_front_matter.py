@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from dittybag.domain.errors import Invalid, Problem
+from dittybag.yaml_nodes import YamlProblem, parse_yaml, string_data
 
 T = TypeVar("T")
 
@@ -17,6 +18,8 @@ T = TypeVar("T")
 FIELDS_BYTES: Final = 512 * 1024
 #: The same for a task, whose comments are fields. Every character of them may be escaped.
 TASK_FIELDS_BYTES: Final = 32 * 1024 * 1024
+#: Maximum number of values in the YAML fields of a file.
+_MAX_VALUES: Final = 20_000
 
 _FENCE: Final = "---\n"
 _OPENING: Final = re.compile(r"(?:\ufeff)?---[ \t]*\r?\n")
@@ -113,12 +116,8 @@ def parse_fields(head: str, type: type[T], max_bytes: int = FIELDS_BYTES) -> T:
 
 
 def _parse_yaml(text: str) -> Any:
-    import yaml  # type: ignore[import-untyped]  # has no types of its own
-
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    try:
-        return yaml.load(text, Loader=loader)  # noqa: S506  # it creates only strings, lists and mappings
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        where = "" if line is None else f" (line {line + 1} of the fields)"
-        raise Invalid([Problem("", f"the fields are not valid YAML{where}")]) from error
+    parsed = parse_yaml(text, max_values=_MAX_VALUES)
+    if isinstance(parsed, YamlProblem):
+        where = "" if parsed.line is None else f" (line {parsed.line} of the fields)"
+        raise Invalid([Problem("", f"the fields are not valid YAML{where}: {parsed.message}")])
+    return string_data(parsed)

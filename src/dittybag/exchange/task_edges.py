@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
+from dittybag.domain.task_cycles import find_cycle
 from dittybag.domain.tasks import Task
 from dittybag.exchange.validated_source import ValidatedSource
 
@@ -30,41 +31,13 @@ class TaskEdges:
     def cycle_problem(self, tasks: Collection[int] | None = None) -> str | None:
         """Return a sentence that names the tasks of a cycle, or `None`.
 
-        `tasks`: only a cycle with one of these.
+        `tasks`: only a cycle that one of these leads to.
         """
-        cycle = _find_cycle(self._waits, self._waits if tasks is None else tasks)
+        *cycle, first = find_cycle(self._waits, tasks) or [0]
         if not cycle:
             return None
-        named = [*map(str, cycle[:_MAX_NAMED]), *["..."] * (len(cycle) > _MAX_NAMED), str(cycle[0])]
+        named = [*map(str, cycle[:_MAX_NAMED]), *["..."] * (len(cycle) > _MAX_NAMED), str(first)]
         return f"these tasks would wait for each other: {' → '.join(named)}"
-
-
-def _find_cycle(edges: Mapping[int, Sequence[int]], starts: Collection[int]) -> list[int]:
-    """Return the nodes of a cycle with one of `starts` in order, or nothing.
-
-    Without recursion: a path may be long.
-    """
-    done: set[int] = set()
-    wanted = set(starts)
-    for start in starts:
-        path: dict[int, None] = {}
-        stack = [(start, iter((start,)))]
-        while stack:
-            node, targets = stack[-1]
-            target = next((target for target in targets if target not in done), None)
-            if target is None:
-                stack.pop()
-                path.pop(node, None)
-                done.add(node)
-            elif target in path:
-                nodes = list(path)
-                cycle = nodes[nodes.index(target) :]
-                if not wanted.isdisjoint(cycle):
-                    return cycle
-            else:
-                path[target] = None
-                stack.append((target, iter(edges.get(target, ()))))
-    return []
 
 
 def edges_of(task: Task) -> set[int]:

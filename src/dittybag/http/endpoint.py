@@ -189,6 +189,8 @@ class HttpEndpoint:
             if not delivered and revision is None:
                 # Only in the stateless revision is a disconnect a cancellation.
                 session.cancel(request_id_of(post.decoded.value) or 0)
+            elif not delivered:
+                _abandon(session, post.decoded.value)
 
         self._temporary.add(session)
         try:
@@ -262,14 +264,16 @@ class HttpEndpoint:
         async def deliver() -> None:
             await self._save(session_id, opened)
             version = opened.session.revision.version
-            # A disconnect is not a cancellation: the client may resume the stream.
-            await post.deliver(
+            # A disconnect is not a cancellation: the client may resume the stream. Only what waits is ended.
+            delivered = await post.deliver(
                 stream,
                 _handshake_status,
                 resumable=True,
                 primed=version >= V2025_11_25,
                 when_streamed=opened.retain,
             )
+            if not delivered:
+                _abandon(opened.session, post.decoded.value)
 
         opened.connections += 1
         try:
@@ -322,9 +326,10 @@ class HttpEndpoint:
             raise _unknown_session()
         if not await self._registry.end(session_id):
             raise _unknown_session()
-        opened = self._open.pop(session_id, None)
-        if opened is not None:
-            await opened.close(0)
+        opened = self._open.pop(session_id, None) or OpenSession(self._server, session_id, state)
+        opened.set_auth(request.auth)
+        await opened.close(0)
+        await self._server.on_end(opened.session)
         await request.respond(204)
         return True
 
@@ -346,7 +351,7 @@ class HttpEndpoint:
             # Another request may have opened it in the meantime.
             opened = self._open.get(session_id)
         if opened is None:
-            opened = self._open[session_id] = OpenSession(self._server, state)
+            opened = self._open[session_id] = OpenSession(self._server, session_id, state)
         opened.set_auth(auth)
         opened.used_at = now
         return opened
@@ -515,6 +520,13 @@ def _stateless_status(error: int | None) -> int:
 
 def _handshake_status(error: int | None) -> int:
     return 400 if error in (PARSE_ERROR, INVALID_REQUEST) else 200
+
+
+def _abandon(session: Session, value: Any) -> None:
+    """Fail the requests of a message that wait, because nobody reads their responses."""
+    for message in value if type(value) is list else (value,):
+        if (request_id := request_id_of(message)) is not None:
+            session.abandon(request_id)
 
 
 def _handshake_version(headers: Headers) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import OrderedDict
+from hashlib import sha256
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -109,6 +110,9 @@ class ResourceUpdates(Subscriptions):
         self._uris.add(uri)
         self._updated.set()
 
+    def includes(self, uri: str) -> bool:
+        return True
+
     async def wait(self, seconds: float) -> None:
         """Wait for the next update, for at most this many seconds."""
         self._updated.clear()
@@ -129,12 +133,15 @@ def open_for_request(server: Server, outlet: EventStream, auth: AuthInfo) -> Ses
 class OpenSession:
     """A session that is open in this process."""
 
-    def __init__(self, server: Server, state: SessionState) -> None:
+    def __init__(self, server: Server, id: str, state: SessionState) -> None:
         #: Part of event ids: the same session may be open in other processes with the same stream numbers.
         self._instance = os.urandom(4).hex()
         #: For messages that belong to no request.
         self.session_stream = EventStream(0, self._instance)
         self.session = Session(server, self.session_stream, principal_id=state.principal)
+        # Not the id itself, which is the secret of the client.
+        self.session.connection = sha256(id.encode()).hexdigest()[:32]
+        self.session.is_shared = True
         self.session.apply_handshake(REVISIONS[state.version], state.capabilities, state.client)
         self.session.subscriptions.finish_handshake()
         self._state = state
@@ -168,6 +175,8 @@ class OpenSession:
     def _apply(self, state: SessionState) -> None:
         self.session.log_level = state.log_level
         self.session.subscriptions.uris = set(state.uris)
+        for uri in state.uris:
+            self.session.server.on_subscribe(uri)
         self.session.selection = state.selection
 
     def matches(self, state: SessionState) -> bool:

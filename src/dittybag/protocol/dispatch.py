@@ -45,6 +45,7 @@ from dittybag.protocol.wire_errors import (
 DEFAULT_LOG_LEVEL: Final = "info"
 
 _SHUTTING_DOWN: Final = "The server is shutting down"
+_DISCONNECTED: Final = "The connection was lost while the request waited, so it was cancelled"
 _OUTCOME_UNKNOWN: Final = (
     "The server is shutting down, and it is not known whether this change was made; "
     "check that before you repeat it"
@@ -70,6 +71,10 @@ class Session:
     receives_notifications = True
     #: Whether it ends with its request: nothing can be remembered for the client.
     is_temporary = False
+    #: A secret id of the connection; empty if nothing lasts longer than a request.
+    connection = ""
+    #: Whether other processes may have handled requests of this session.
+    is_shared = False
     _selection: int | None = None
     _subscriptions: Subscriptions | None = None
     _pending_requests: PendingRequests | None = None
@@ -105,6 +110,7 @@ class Session:
                 self.server, self.outlet, receives_notifications=self.receives_notifications
             )
             self._subscriptions.selection = self._selection
+            self._subscriptions.session = self
         return self._subscriptions
 
     @property
@@ -286,7 +292,7 @@ class Session:
             result = await handler
         except asyncio.CancelledError as error:
             self._remove_running(ctx)
-            self._fail(ctx, _shutdown_error(ctx) if self._closing else error)
+            self._fail(ctx, self._cancellation_error(ctx, error))
             if ctx.task is not None:
                 # The task may have more to do: it may deliver the response.
                 ctx.task.uncancel()
@@ -300,6 +306,11 @@ class Session:
         finally:
             if ctx.is_ordered and self._order is not None:
                 self._order.end(ctx)
+
+    def _cancellation_error(self, ctx: Context, error: BaseException) -> BaseException:
+        if ctx.is_waiting:
+            return InternalError(_SHUTTING_DOWN if self._closing else _DISCONNECTED)
+        return _shutdown_error(ctx) if self._closing else error
 
     def _add_running(self, ctx: Context) -> None:
         self._running[ctx.id] = ctx
@@ -344,8 +355,8 @@ class Session:
             self._run_in_task(*started)
 
     def leave_order(self, ctx: Context) -> None:
-        """Let later writes start before a read that waits for the user, who may take minutes."""
-        if (ctx.effect or self._effect_of(ctx)) != "writes":
+        """Let later requests start before one that waits for minutes: for the user, or for others."""
+        if ctx.is_waiting or (ctx.effect or self._effect_of(ctx)) != "writes":
             ctx.has_left_order = True
             if self._order is not None:
                 self._order.end(ctx)
@@ -504,6 +515,12 @@ class Session:
             if ctx.task is not None:
                 ctx.task.cancel()
 
+    def abandon(self, request_id: RequestId) -> None:
+        """Fail a request that waits, because its client has disconnected. Other requests go on."""
+        ctx = self._running.get(request_id)
+        if ctx is not None and ctx.is_waiting and ctx.task is not None:
+            ctx.task.cancel()
+
     def _is_listening(self, request_id: RequestId) -> bool:
         return self._subscriptions is not None and request_id in self._subscriptions.streams
 
@@ -528,6 +545,8 @@ class Session:
             self._subscriptions.close()
         if self._pending_requests is not None:
             self._pending_requests.close()
+        for ctx in tuple(self._running.values()):
+            self.abandon(ctx.id)
         await self._wait(grace)
         for ctx in tuple(self._running.values()):
             if ctx.task is not None:

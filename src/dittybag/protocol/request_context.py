@@ -74,6 +74,8 @@ class Context:
     has_fixed_order = False
     #: It asked the client, so that later requests no longer wait for it.
     has_left_order = False
+    #: It waits for something that may never happen, so that it ends with its connection.
+    is_waiting = False
     #: The length of the message, if it is long.
     size = 0
     #: When the request arrived; set only if the server has an observer.
@@ -114,6 +116,14 @@ class Context:
         """
         self.has_fixed_order = True
         self.session.wake_waiting()
+
+    def start_waiting(self) -> None:
+        """Let the client's later requests start before this one ends, which may take long.
+
+        From now on, the request is cancelled as soon as the client disconnects or the server stops.
+        """
+        self.is_waiting = True
+        self.session.leave_order(self)
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Send a progress notification, if the client requested progress."""

@@ -61,6 +61,14 @@ def _do_nothing(session: Session) -> None:
     pass
 
 
+def _ignore(uri: str) -> None:
+    pass
+
+
+async def _do_nothing_at_end(session: Session) -> None:
+    pass
+
+
 class ServerLimits(Struct, frozen=True, kw_only=True):
     """Limits per client."""
 
@@ -110,6 +118,7 @@ class Server:
         observe: Observer | None = None,
         prepare: Preparation | None = None,
         on_roots_changed: Callable[[Session], object] = _do_nothing,
+        on_end: Callable[[Session], Awaitable[None]] = _do_nothing_at_end,
     ) -> None:
         """Create a server. Only `name` and `version` are required.
 
@@ -123,6 +132,7 @@ class Server:
         `prepare`: called before the handler of every request, which waits for what it returns. It must return
         `None` for `subscriptions/listen`.
         `on_roots_changed`: called when a client reports that its root folders have changed.
+        `on_end`: called when the connection of a session has ended for good, after its last request.
         """
         self.info = Implementation(
             name=name,
@@ -142,6 +152,9 @@ class Server:
         self.observe = observe
         self.prepare = prepare
         self.on_roots_changed = on_roots_changed
+        self.on_end = on_end
+        #: Called with the URI of a resource that a client subscribes to.
+        self.on_subscribe: Callable[[str], object] = _ignore
         self.tools: dict[str, ToolDefinition[Any]] = {}
         self.prompts: PromptSource = PromptRegistry(page_size) if prompts is None else prompts
         self.resources: ResourceSource = ResourceRegistry(page_size) if resources is None else resources
@@ -336,6 +349,14 @@ class Server:
     def subscribed_uris(self) -> set[str]:
         """Return the URIs of all resources that clients are subscribed to."""
         return {uri for subscriptions in self._listeners for uri in subscriptions.subscribed_uris()}
+
+    def subscribers(self, uri: str) -> list[Subscriptions]:
+        """Return the subscriptions to a resource."""
+        return [subscriptions for subscriptions in self._listeners if subscriptions.includes(uri)]
+
+    def is_subscribed(self, uri: str) -> bool:
+        """Whether a client is subscribed to a resource."""
+        return any(subscriptions.includes(uri) for subscriptions in self._listeners)
 
     def _notify(self, kind: ListKind, selections: Collection[int | None] | None = None) -> None:
         for subscriptions in tuple(self._listeners):

@@ -26,8 +26,8 @@ from dittybag.domain.tasks import Task
 from dittybag.services.caller import Caller, ScopedStore, readable_project, reading, writable_project, writing
 from dittybag.services.entity_writes import require_unique
 from dittybag.services.project_service import content_deletions, task_renames
+from dittybag.services.task_access import require_unlocked
 from dittybag.services.task_claims import require_unclaimed
-from dittybag.services.task_edges import require_no_cycle
 
 #: Number of changes to look up at a time. Those that are read at once are limited in size, too.
 _SCANNED_AT_ONCE: Final = 500
@@ -288,7 +288,7 @@ async def undo_changes(
     seqs = [change.seq for change in changes]
     for start in range(0, len(seqs), _UNDONE_AT_ONCE):
         for change in await transaction.changes.by_seqs(seqs[start : start + _UNDONE_AT_ONCE]):
-            await restore_state(transaction, change, change.before)
+            await restore_state(transaction, caller, change, change.before)
     return UndoResult(changes[::-1], await _first_after(transaction, newest))
 
 
@@ -310,7 +310,7 @@ async def restore_entity(
     change = await _find_change(transaction, caller, seq, project)
     _require_permission(caller, change)
     await _require_unclaimed(transaction, caller, [change])
-    return await restore_state(transaction, change, change.after)
+    return await restore_state(transaction, caller, change, change.after)
 
 
 async def _select(
@@ -396,16 +396,38 @@ async def _require_unclaimed(transaction: Transaction, caller: Caller, changes: 
     await require_unclaimed(transaction, caller, list(tasks))
 
 
+async def _require_task_access(
+    transaction: Transaction, caller: Caller, change: Change, latest: Change, wanted: Entity | Purged | None
+) -> None:
+    """Raise an error unless the caller may change a task as it is now and as it would be.
+
+    It may have moved to another project, or have become somebody else's, since a change that the caller sees.
+    """
+    if caller.principal is None or change.kind != "task":
+        return
+    stored: Task | None = await transaction.find("task", id=int(change.entity))
+    if (stored is None) != (latest.after is None):
+        # Its latest change is hidden from the caller.
+        raise ChangeNotFound(change.seq)
+    for state in (latest.before if stored is None else stored, wanted):
+        if isinstance(state, Task):
+            if state.project_id is None and state.user != caller.user:
+                raise ChangeNotFound(change.seq)
+            await require_unlocked(transaction, caller, state.project_id)
+
+
 async def restore_state(
-    transaction: Transaction, change: Change, wanted: Entity | Purged | None
+    transaction: Transaction, caller: Caller, change: Change, wanted: Entity | Purged | None
 ) -> Entity | None:
     """Restore an entity to `wanted`, including its times. Only the version is new: it always increases.
 
-    Raises `ChangePurged` if `wanted`, or the last state of a deleted entity, was purged, `ProjectGone`, and
-    `TaskCycle` if a task would wait for itself.
+    Raises `ChangePurged` if `wanted`, or the last state of a deleted entity, was purged, `ProjectGone`,
+    `ChangeNotFound` or `NotAllowed` if a task belongs to others now, and `TaskCycle` if it would wait for
+    itself.
     """
     latest = await transaction.changes.latest(change.kind, change.entity)
     assert latest is not None
+    await _require_task_access(transaction, caller, change, latest, wanted)
     current = latest.after
     purged = change.before if wanted is None else wanted
     if isinstance(purged, Purged):
@@ -431,6 +453,9 @@ async def restore_state(
     tasks = await task_renames(transaction, restored, "restore") if isinstance(restored, Project) else []
     stored = (await transaction.write_all([Write("restore", current, restored), *tasks]))[0]
     if isinstance(stored, Task):
+        # Few commands restore anything.
+        from dittybag.services.task_edges import require_no_cycle
+
         # Other tasks may have got edges since then.
         await require_no_cycle(transaction, stored.id)
     return stored

@@ -45,6 +45,14 @@ async def find_task(transaction: Transaction, caller: Caller, id: int) -> Task:
     return task
 
 
+async def find_task_or_none(transaction: Transaction, caller: Caller, id: int) -> Task | None:
+    """Return a task, or `None` if the caller cannot see it."""
+    try:
+        return await find_task(transaction, caller, id)
+    except TaskNotFound:
+        return None
+
+
 async def find_writable_task(transaction: Transaction, caller: Caller, id: int) -> Task:
     """Return a task that the caller may change. Raises `TaskNotFound` and `NotAllowed`."""
     require_write_scope(caller)

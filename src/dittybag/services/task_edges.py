@@ -8,7 +8,7 @@ from dittybag.domain.errors import Invalid, Problem, TaskCycle, TaskNotFound, cl
 from dittybag.domain.ports import Transaction
 from dittybag.domain.tasks import Task
 from dittybag.services.caller import Caller
-from dittybag.services.task_access import find_task
+from dittybag.services.task_access import find_task, require_unlocked
 
 
 async def require_edges(
@@ -19,17 +19,19 @@ async def require_edges(
     for blocker in new:
         await _require_task(transaction, caller, blocker, "blocked_by")
     if parent is not None and parent != task.parent:
-        await _require_task(transaction, caller, parent, "parent")
+        found = await _require_task(transaction, caller, parent, "parent")
+        # The parent will wait for the task.
+        await require_unlocked(transaction, caller, found.project_id)
     # A task waits for those that block it, and its parent waits for it. Nothing waits for a new task.
     path = await _path(transaction, dict.fromkeys(new), task.id) if task.id else None
     if path is not None:
-        raise TaskCycle(await _titles(transaction, caller, [task.id, *path]))
+        raise TaskCycle(await task_titles(transaction, caller, [task.id, *path]))
     if parent is None or parent == task.parent:
         return
     if (
         path := await _path(transaction, {task.id: None} | dict.fromkeys(blocked_by, task.id), parent)
     ) is not None:
-        raise TaskCycle(await _titles(transaction, caller, [parent, *path]))
+        raise TaskCycle(await task_titles(transaction, caller, [parent, *path]))
 
 
 async def require_no_cycle(transaction: Transaction, task: int) -> None:
@@ -39,9 +41,9 @@ async def require_no_cycle(transaction: Transaction, task: int) -> None:
         raise TaskCycle([f"task {number}" for number in (task, *path)])
 
 
-async def _require_task(transaction: Transaction, caller: Caller, id: int, field: str) -> None:
+async def _require_task(transaction: Transaction, caller: Caller, id: int, field: str) -> Task:
     try:
-        await find_task(transaction, caller, id)
+        return await find_task(transaction, caller, id)
     except TaskNotFound:
         raise Invalid([Problem(field, f"{field}: task {id} does not exist")]) from None
 
@@ -72,7 +74,7 @@ def _trace(before: Mapping[int, int | None], goal: int) -> list[int]:
     return path[::-1]
 
 
-async def _titles(transaction: Transaction, caller: Caller, ids: Sequence[int]) -> list[str]:
+async def task_titles(transaction: Transaction, caller: Caller, ids: Sequence[int]) -> list[str]:
     """Return the tasks for people. A task that the caller cannot see is named by its number only."""
     titles = []
     for number in ids:

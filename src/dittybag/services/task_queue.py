@@ -14,7 +14,6 @@ from dittybag.domain.errors import (
     Problem,
     ProjectNotFound,
     TaskClaimed,
-    TaskNotFound,
     TaskNotReady,
     clip,
 )
@@ -22,7 +21,13 @@ from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.tasks import ASSIGNEE_LENGTH, ENDED, Task, TaskStatus
 from dittybag.services.caller import Caller, ScopedStore, reading, require_write_scope, writing
 from dittybag.services.entity_writes import update
-from dittybag.services.task_access import find_task, find_writable_task, visible_view, writable_view
+from dittybag.services.task_access import (
+    find_task,
+    find_task_or_none,
+    find_writable_task,
+    visible_view,
+    writable_view,
+)
 from dittybag.services.task_claims import require_fence
 from dittybag.services.task_service import with_comment
 
@@ -62,9 +67,10 @@ class ReadyTasks(Struct, frozen=True):
 
 async def claim_next(transaction: Transaction, caller: Caller, request: ClaimRequest) -> ClaimedTask | None:
     """Claim the best ready task; `None` if none is ready."""
+    require_write_scope(caller)
     lease = _lease(request)
     ready = await transaction.claims.ready(await _ready_query(transaction, caller, request, limit=1))
-    task = await _find_or_none(transaction, caller, ready[0]) if ready else None
+    task = await find_task_or_none(transaction, caller, ready[0]) if ready else None
     return None if task is None else await _claim(transaction, caller, task, request, lease)
 
 
@@ -91,8 +97,11 @@ async def _require_claimable(
         raise TaskNotReady(task.id, f"is {'in review' if task.status == 'review' else task.status}")
     if task.status == "doing" and not has_lapsed and task.assignee not in (None, *_names(caller)):
         raise TaskNotReady(task.id, f"is in work, assigned to '{clip(task.assignee or '')}'")
-    if blockers := await transaction.edges.open_blockers(task.id, _MAX_RELATED):
-        raise TaskNotReady(task.id, f"waits for {', '.join(f'task {blocker}' for blocker in blockers)}")
+    if (await transaction.edges.waiting([task.id])).get(task.id):
+        blockers = await transaction.edges.open_blockers(task.id, _MAX_RELATED)
+        found = [await find_task_or_none(transaction, caller, blocker) for blocker in blockers]
+        named = ", ".join(f"task {blocker.id}" for blocker in found if blocker is not None)
+        raise TaskNotReady(task.id, f"waits for {named or 'a task that you cannot see'}")
 
 
 async def _claim(
@@ -108,19 +117,12 @@ async def _claim(
 
 async def _with_context(transaction: Transaction, caller: Caller, task: Task, claim: Claim) -> ClaimedTask:
     """Return a claimed task with those that it belongs to and depended on, as far as the caller sees them."""
-    parent = None if task.parent is None else await _find_or_none(transaction, caller, task.parent)
+    parent = None if task.parent is None else await find_task_or_none(transaction, caller, task.parent)
     waited_for = [other for _, other in await transaction.edges.blockers([task.id])][:_MAX_RELATED]
-    before = [await _find_or_none(transaction, caller, other) for other in waited_for]
+    before = [await find_task_or_none(transaction, caller, other) for other in waited_for]
     return ClaimedTask(
         task=task, claim=claim, parent=parent, done_before=[item for item in before if item is not None]
     )
-
-
-async def _find_or_none(transaction: Transaction, caller: Caller, id: int) -> Task | None:
-    try:
-        return await find_task(transaction, caller, id)
-    except TaskNotFound:
-        return None
 
 
 async def finish_task(
@@ -163,7 +165,7 @@ async def release_connection(transaction: Transaction, caller: Caller, connectio
     """Release the claims of a connection that has ended. Returns their number."""
     released = 0
     for claim in await transaction.claims.of_connection(connection) if connection else ():
-        task = await _find_or_none(transaction, caller, claim.task)
+        task = await find_task_or_none(transaction, caller, claim.task)
         if task is not None and claim.is_live(transaction.now):
             await update(transaction, task, status="todo", assignee=None)
             released += 1
@@ -213,7 +215,6 @@ async def claims_of(transaction: Transaction, caller: Caller, ids: list[int]) ->
 async def _ready_query(
     transaction: Transaction, caller: Caller, request: ClaimRequest, *, limit: int
 ) -> ReadyQuery:
-    require_write_scope(caller)
     if request.project:
         await _require_writable_project(transaction, caller, request.project)
     return ReadyQuery(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged, require_content
@@ -51,8 +51,10 @@ from dittybag.services.task_access import (
 from dittybag.services.task_claims import require_fence, require_unclaimed
 
 if TYPE_CHECKING:
+    from dittybag.domain.task_drafts import TaskDraft, TaskImport
     from dittybag.domain.task_graph import TaskGraph
     from dittybag.services.task_details import TaskDetails
+    from dittybag.services.task_overview import TaskOverview
 
 #: The fields of a task that are lists, in which nothing occurs twice.
 _LISTS: Final = ("blocked_by", "labels", "links")
@@ -331,6 +333,9 @@ async def latest_task_change(transaction: Transaction, caller: Caller, id: int) 
     view = await visible_view(transaction, caller)
     if change.state.user != caller.user if change.project is None else change.project in view.hidden:
         raise TaskNotFound(id)
+    if change.after is not None and await transaction.find("task", id=id) is None:
+        # It left the project, and row-level security hides the changes since then.
+        raise TaskNotFound(id)
     if isinstance(change.state, Purged):
         require_content([change])
     return change
@@ -349,7 +354,7 @@ async def undo_latest_task_change(
         raise ChangedMeanwhile
     await require_unlocked(transaction, caller, latest.project)
     require_content([latest])
-    return await restore_state(transaction, latest, latest.before)
+    return await restore_state(transaction, caller, latest, latest.before)
 
 
 async def task_groups(transaction: Transaction, caller: Caller) -> list[TaskGroup]:
@@ -423,12 +428,12 @@ class TaskService:
     groups = reading(task_groups, slow=True)
     stats = reading(task_stats, slow=True)
 
-    async def details(self, caller: Caller, id: int) -> TaskDetails:
-        """See `task_details`."""
+    async def overview(self, caller: Caller, id: int) -> TaskOverview:
+        """See `task_overview`."""
         # Imported here because only the page of a task needs it.
-        from dittybag.services.task_details import task_details
+        from dittybag.services.task_overview import task_overview
 
-        return await self._store.read(caller, task_details, id)
+        return await self._store.read(caller, task_overview, id)
 
     async def graph(
         self, caller: Caller, *, project: str | None = None, root: int | None = None, ended: bool = False
@@ -438,3 +443,31 @@ class TaskService:
         from dittybag.services.task_graphs import task_graph
 
         return await self._store.read(caller, task_graph, project, root, ended, slow=True)
+
+    async def details(self, caller: Caller, id: int) -> TaskDetails:
+        """Return a task with what is around it; see `task_details`."""
+        from dittybag.services.task_details import task_details
+
+        return await reading(task_details)(self, caller, id)
+
+    async def plan(
+        self, caller: Caller, drafts: Sequence[TaskDraft], project: str | UnsetType | None = UNSET
+    ) -> list[Task]:
+        """Create tasks with edges between them, all of them or none; see `plan_tasks`."""
+        # Imported here because few processes create several tasks at once.
+        from dittybag.services.task_plan import plan_tasks
+
+        return await writing(plan_tasks)(self, caller, drafts, project)
+
+    async def import_drafts(
+        self,
+        caller: Caller,
+        drafts: Sequence[TaskDraft],
+        project: str | UnsetType | None = UNSET,
+        *,
+        dry_run: bool = False,
+    ) -> TaskImport:
+        """Create the tasks that were not imported before; see `import_tasks`."""
+        from dittybag.services.task_plan import import_tasks
+
+        return await writing(import_tasks)(self, caller, drafts, project, dry_run=dry_run)

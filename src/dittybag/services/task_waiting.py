@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.claims import MICROSECONDS
-from dittybag.domain.errors import ClaimLost, NotFound
+from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Store
 from dittybag.services.caller import Caller
 from dittybag.services.task_queue import ClaimedTask, ClaimRequest, TaskQueueService
+
+T = TypeVar("T", bound=ClaimedTask | None)
 
 #: In seconds: progress is reported this often.
 _REPORT_INTERVAL: Final = 5.0
@@ -49,6 +52,10 @@ class TaskWaiting:
         finally:
             self._waiters.discard(woken)
 
+    async def claim(self, caller: Caller, id: int, request: ClaimRequest) -> ClaimedTask:
+        """Claim a task; see `claim_task`. If the call is cancelled, it does not stay claimed."""
+        return await self._unless_cancelled(caller, self._queue.claim(caller, id, request))
+
     def _add_waiter(self) -> asyncio.Event:
         if not self._is_subscribed:
             self._is_subscribed = True
@@ -73,8 +80,9 @@ class TaskWaiting:
         clock = asyncio.get_running_loop().time
         start = clock()
         while True:
-            # Before looking, so that no change is missed in between.
+            # Before looking, so that no change and no lapse is missed in between.
             woken.clear()
+            lapse = await self._next_lapse(caller)
             if await self._queue.is_any_ready(caller, request):
                 claimed = await self._claim(caller, request)
                 if claimed is not None:
@@ -86,29 +94,42 @@ class TaskWaiting:
                 return None
             if report is not None:
                 report(passed)
-            await self._sleep(caller, woken, wait_seconds - passed)
+            # Until a task changes, the next claim lapses, or it is time to report.
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(min(start + wait_seconds, clock() + _REPORT_INTERVAL, lapse)):
+                    await woken.wait()
 
-    async def _sleep(self, caller: Caller, woken: asyncio.Event, left: float) -> None:
-        """Sleep until a task changes, the next claim lapses, or it is time to report."""
-        lapse = await self._queue.next_lapse(caller)
-        timeout = min(left, _REPORT_INTERVAL)
-        if lapse is not None:
-            timeout = min(timeout, lapse / MICROSECONDS + _LAPSE_MARGIN)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                await woken.wait()
+    async def _next_lapse(self, caller: Caller) -> float:
+        """Return when the next claim lapses, by the clock of the loop."""
+        found = await self._queue.next_lapse(caller)
+        if found is None:
+            return math.inf
+        return asyncio.get_running_loop().time() + found / MICROSECONDS + _LAPSE_MARGIN
 
     async def _claim(self, caller: Caller, request: ClaimRequest) -> ClaimedTask | None:
-        """Claim the best ready task. If this is cancelled, release what was claimed."""
-        claiming = asyncio.ensure_future(self._queue.claim_next(caller, request))
+        """Claim the best ready task, unless this is cancelled."""
+        return await self._unless_cancelled(caller, self._queue.claim_next(caller, request))
+
+    async def _unless_cancelled(self, caller: Caller, claim: Coroutine[Any, Any, T]) -> T:
+        """Claim a task. If this is cancelled, release it."""
+        claiming = asyncio.ensure_future(claim)
         try:
             return await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            await self._release(caller, await claiming)
+            await _complete(self._release(caller, claiming))
             raise
 
-    async def _release(self, caller: Caller, claimed: ClaimedTask | None) -> None:
-        if claimed is not None:
-            # Unless somebody took it away already.
-            with suppress(ClaimLost, NotFound):
+    async def _release(self, caller: Caller, claiming: asyncio.Future[T]) -> None:
+        # It may have failed, or somebody has taken the task away already.
+        with suppress(DittybagError):
+            claimed = await claiming
+            if claimed is not None:
                 await self._queue.release(caller, claimed.task.id, fence=claimed.claim.fence)
+
+
+async def _complete(work: Coroutine[Any, Any, None]) -> None:
+    """Run something to its end, even if the caller is cancelled again meanwhile."""
+    running = asyncio.ensure_future(work)
+    while not running.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(running)

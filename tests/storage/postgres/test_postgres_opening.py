@@ -148,8 +148,8 @@ DOWN_MIGRATIONS = {
         DROP POLICY shared ON tasks;
         DROP POLICY own ON changes;
         DROP POLICY shared ON changes;
-        DROP FUNCTION update_open_tasks(), end_claim() CASCADE;
-        DROP TABLE task_edges, open_tasks, claims;
+        DROP FUNCTION update_open_tasks(), update_open_labels(), end_claim() CASCADE;
+        DROP TABLE task_edges, open_tasks, open_labels, claims;
         ALTER TABLE tasks DROP COLUMN status, DROP COLUMN project_id, DROP COLUMN blocked_by,
             DROP COLUMN parent, DROP COLUMN assignee, DROP COLUMN labels, DROP COLUMN links,
             DROP COLUMN comments;

@@ -14,7 +14,7 @@ from dittybag.domain.prompts import MAX_ARGUMENTS, MAX_CHOICES, TITLE_LENGTH, Ar
 from dittybag.domain.text import one_line
 from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.summary_text import normalise_description
-from dittybag.library.formats.yaml_nodes import YamlNode, argument_text, bool_of, list_of, mapping_of, text_of
+from dittybag.yaml_nodes import YamlNode, argument_text, bool_of, list_of, mapping_of, text_of
 
 MAX_NAME_LENGTH: Final = 100
 #: Names with a special meaning in templates.

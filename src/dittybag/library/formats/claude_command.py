@@ -31,7 +31,7 @@ from dittybag.library.formats.escaping import replace_placeholders, string_liter
 from dittybag.library.formats.front_matter import FrontMatterDocument
 from dittybag.library.formats.markdown import build_prompt, parse_declared_arguments
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
-from dittybag.library.formats.yaml_nodes import YamlNode, text_of
+from dittybag.yaml_nodes import YamlNode, text_of
 
 _COMMAND_FIELDS: Final = ("argument-hint", "allowed-tools", "disable-model-invocation")
 _PLACEHOLDER: Final = re.compile(

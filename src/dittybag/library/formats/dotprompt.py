@@ -33,7 +33,7 @@ from dittybag.library.formats.handlebars_lexer import Untranslatable
 from dittybag.library.formats.markdown import build_prompt
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.summary_text import first_line, normalise_description
-from dittybag.library.formats.yaml_nodes import YamlNode, argument_text, list_of, mapping_of, text_of
+from dittybag.yaml_nodes import YamlNode, argument_text, list_of, mapping_of, text_of
 
 #: `name?(array, the names)`
 _PICO: Final = re.compile(r"([^?( ]+) ?(\?)? ?(?:\(([^)]*)\))?")

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.library.formats.diagnostics import Diagnostics
-from dittybag.library.formats.yaml_nodes import YamlNode, parse_yaml, text_of
+from dittybag.yaml_nodes import YamlNode, parse_yaml, text_of
 
 _FENCE: Final = re.compile(r"---[ \t]*\r?")
 _FIELD: Final = re.compile(r"([A-Za-z_][\w.-]{0,99})[ \t]*:(?:[ \t]+(.*))?")

@@ -20,7 +20,7 @@ from dittybag.library.formats.escaping import replace_placeholders
 from dittybag.library.formats.fabric import append_input
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.summary_text import first_line, normalise_description, normalise_title
-from dittybag.library.formats.yaml_nodes import YamlNode, YamlProblem, argument_text, parse_yaml, text_of
+from dittybag.yaml_nodes import YamlNode, YamlProblem, argument_text, parse_yaml, text_of
 
 _VARIABLE: Final = re.compile(r"\$(?:(\$)|([_a-zA-Z]\w*)|\{([_a-zA-Z]\w*)\}|)", re.ASCII)
 _LOOKS_LIKE_TEMPLATE: Final = re.compile(r"^(?:prompt|system)[ \t]*:", re.MULTILINE)

@@ -31,7 +31,7 @@ from dittybag.library.formats.front_matter import FrontMatterDocument
 from dittybag.library.formats.handlebars import translate
 from dittybag.library.formats.markdown import build_prompt
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
-from dittybag.library.formats.yaml_nodes import YamlNode, mapping_of, text_of
+from dittybag.yaml_nodes import YamlNode, mapping_of, text_of
 
 _ROLE_LINE: Final = re.compile(
     r"^[ \t]*(?:(?:#[ \t]*)?(system|developer|user|assistant)(?:\[[^\]\n]*\])?[ \t]*:[ \t]*"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from dittybag.library.formats.yaml_nodes import YamlNode, YamlProblem, parse_yaml
+from dittybag.yaml_nodes import YamlNode, YamlProblem, parse_yaml
 
 #: Front matter that is longer is not parsed.
 MAX_HEADER_CHARS: Final = 32 * 1024

@@ -91,6 +91,7 @@ async def serve(server: Server, source: int, sink: int) -> None:
     ended = asyncio.Event()
     writer = FrameWriter(loop, sink, on_disconnect=ended.set)
     session = Session(server, writer)
+    session.connection = os.urandom(16).hex()
     receiver = _FrameReceiver(session, writer, ended.set)
     reader = create_reader(loop, source, receiver.feed, session.is_idle)
     receiver.reader = reader
@@ -117,6 +118,7 @@ async def serve(server: Server, source: int, sink: int) -> None:
         finally:
             reader.pause()
             await session.close(GRACE_SECONDS)
+            await server.on_end(session)
             await writer.close(GRACE_SECONDS)
 
 

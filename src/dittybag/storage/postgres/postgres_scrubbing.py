@@ -22,6 +22,7 @@ _TABLES: Final = (
     "resources",
     "tasks",
     "open_tasks",
+    "open_labels",
     "claims",
     "contents",
     "content_uses",

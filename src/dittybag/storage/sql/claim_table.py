@@ -18,6 +18,14 @@ _PUT: Final = f"""INSERT INTO claims ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6
     ON CONFLICT (task) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _NAMES[1:])}"""
 
 _ORDER: Final = "ORDER BY priority DESC, due, task"
+_FOUND: Final = "open_tasks.task AS task, priority, due"
+#: As in the indexes.
+_ASSIGNEE: Final = "coalesce(assignee, '')"
+_HAS_LABEL: Final = "EXISTS (SELECT 1 FROM open_labels WHERE task = open_tasks.task AND label = {})"
+#: SQLite reads the tables of a CROSS JOIN in this order; PostgreSQL knows how many rows there are.
+_LAPSED_FIRST: Final = "claims CROSS JOIN open_tasks"
+#: At most this many tasks with a label, or with a lapsed claim, are sorted.
+_MAX_SORTED: Final = 1_000
 
 
 class ClaimTable:
@@ -48,36 +56,67 @@ class ClaimTable:
         return await self._driver.run(sql, connection, now)
 
     async def ready(self, query: ReadyQuery) -> list[int]:
-        sql, bindings = self._ready_sql(query)
+        sql, bindings = await self._ready_sql(query)
         return [row[0] for row in await self._driver.rows(sql, *bindings.values)]
 
     async def count_ready(self, query: ReadyQuery) -> int:
-        sql, bindings = self._ready_sql(query)
+        sql, bindings = await self._ready_sql(query)
         return int(await self._driver.value(f"SELECT count(*) FROM ({sql}) AS found", *bindings.values))
 
-    def _ready_sql(self, query: ReadyQuery) -> tuple[str, Bindings]:
+    async def _ready_sql(self, query: ReadyQuery) -> tuple[str, Bindings]:
         bindings = Bindings(query.user)
-        conditions = [visible_tasks(self._driver, query.view, bindings, "$1", table="open_tasks.")]
-        if query.project is not None:
-            conditions.append(f"project = {bindings.add(query.project)}")
-        for label in query.labels:
-            has_label = self._driver.has_item("labels", bindings.add(label))
-            conditions.append(
-                f"EXISTS (SELECT 1 FROM tasks WHERE tasks.id = open_tasks.task AND {has_label})"
-            )
-        names = ", ".join(map(bindings.add, query.names)) or "NULL"
-        conditions.append("waits_for = 0")
-        wanted = " AND ".join(conditions)
         now, limit = bindings.add(query.now), bindings.add(query.limit)
-        columns = "open_tasks.task AS task, priority, due"
-        # Two queries, each with its own index.
-        todo = f"""SELECT {columns} FROM open_tasks
-                   WHERE status = 'todo' AND {wanted} AND (assignee IS NULL OR assignee IN ({names}))
-                   {_ORDER} LIMIT {limit}"""
-        lapsed = f"""SELECT {columns} FROM claims JOIN open_tasks ON open_tasks.task = claims.task
-                     WHERE until <= {now} AND status = 'doing' AND {wanted} {_ORDER} LIMIT {limit}"""
-        found = f"SELECT * FROM ({todo}) AS todo UNION ALL SELECT * FROM ({lapsed}) AS lapsed"
+        labels = [bindings.add(label) for label in query.labels]
+        wanted = ["waits_for = 0"]
+        if query.project is not None:
+            wanted.append(f"project = {bindings.add(query.project)}")
+        rarest = await self._rare_label(query.labels)
+        wanted += [_HAS_LABEL.format(label) for place, label in enumerate(labels) if place != rarest]
+        visible = visible_tasks(self._driver, query.view, bindings, "$1", table="open_tasks.")
+        names = [bindings.add(name) for name in ("", *query.names)]
+        if rarest is None:
+            parts = [
+                f"""SELECT {_FOUND} FROM open_tasks WHERE status = 'todo' AND {kind} AND {_ASSIGNEE} = {name}
+                    AND {" AND ".join(wanted)} {_ORDER} LIMIT {limit}"""
+                for kind in self._kinds(query, visible)
+                for name in names
+            ]
+        else:
+            parts = [
+                f"""SELECT {_FOUND} FROM open_labels CROSS JOIN open_tasks
+                    WHERE label = {labels[rarest]} AND open_tasks.task = open_labels.task AND status = 'todo'
+                    AND {visible} AND {_ASSIGNEE} IN ({", ".join(names)}) AND {" AND ".join(wanted)}"""
+            ]
+            wanted.append(_HAS_LABEL.format(labels[rarest]))
+        order = "open_tasks CROSS JOIN claims" if await self._have_many_lapsed(query.now) else _LAPSED_FIRST
+        parts.append(
+            f"""SELECT {_FOUND} FROM {order} WHERE open_tasks.task = claims.task AND until <= {now}
+                AND status = 'doing' AND {visible} AND {" AND ".join(wanted)} {_ORDER} LIMIT {limit}"""
+        )
+        found = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part{n}" for n, part in enumerate(parts))
         return f"SELECT task FROM ({found}) AS found {_ORDER} LIMIT {limit}", bindings
+
+    async def _have_many_lapsed(self, now: int) -> bool:
+        """Whether it is faster to go through the tasks in work by priority than to sort the lapsed claims."""
+        sql = "SELECT count(*) FROM (SELECT 1 FROM claims WHERE until <= $1 LIMIT $2) AS found"
+        return bool(await self._driver.value(sql, now, _MAX_SORTED) == _MAX_SORTED)
+
+    @staticmethod
+    def _kinds(query: ReadyQuery, visible: str) -> list[str]:
+        """Return conditions for the tasks that are visible, each of which has an index in order."""
+        if query.project is not None:
+            return [visible]
+        return ['project_id IS NULL AND "user" = $1', f"project_id IS NOT NULL AND {visible}"]
+
+    async def _rare_label(self, labels: Sequence[str]) -> int | None:
+        """Return the place of the label that the fewest open tasks have; `None` if many have each of them.
+
+        Tasks with a rare label are sorted. For a frequent one, it is faster to go through the ready tasks.
+        """
+        sql = "SELECT count(*) FROM (SELECT 1 FROM open_labels WHERE label = $1 LIMIT $2) AS found"
+        counts = [int(await self._driver.value(sql, label, _MAX_SORTED)) for label in labels]
+        fewest = min(counts, default=_MAX_SORTED)
+        return counts.index(fewest) if fewest < _MAX_SORTED else None
 
     async def next_lapse(self, now: int) -> int | None:
         found = await self._driver.value("SELECT min(until) FROM claims WHERE until > $1", now)

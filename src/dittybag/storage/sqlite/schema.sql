@@ -71,6 +71,12 @@ CREATE TABLE migrations (
     applied_at INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE open_labels (
+    label TEXT    NOT NULL,
+    task  INTEGER NOT NULL,
+    PRIMARY KEY (label, task)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE open_tasks (
     task       INTEGER PRIMARY KEY,
     status     TEXT    NOT NULL,
@@ -83,10 +89,16 @@ CREATE TABLE open_tasks (
     waits_for  INTEGER NOT NULL
 ) STRICT;
 
-CREATE INDEX ready_tasks ON open_tasks (priority DESC, due, task) WHERE status = 'todo' AND waits_for = 0;
+CREATE INDEX ready_shared_tasks ON open_tasks (coalesce(assignee, ''), priority DESC, due, task)
+    WHERE status = 'todo' AND waits_for = 0 AND project_id IS NOT NULL;
 
-CREATE INDEX ready_tasks_by_project ON open_tasks (project, priority DESC, due, task)
+CREATE INDEX ready_tasks ON open_tasks (user, coalesce(assignee, ''), priority DESC, due, task)
+    WHERE status = 'todo' AND waits_for = 0 AND project_id IS NULL;
+
+CREATE INDEX ready_tasks_by_project ON open_tasks (project, coalesce(assignee, ''), priority DESC, due, task)
     WHERE status = 'todo' AND waits_for = 0;
+
+CREATE INDEX tasks_in_work ON open_tasks (priority DESC, due, task) WHERE status = 'doing';
 
 CREATE TABLE pending_purges (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -239,6 +251,23 @@ CREATE INDEX tasks_in_order ON tasks (user, priority DESC, id, completed_at, sta
 CREATE TRIGGER claims_after_update AFTER UPDATE ON tasks
 WHEN new.status <> 'doing' OR old.assignee IS NOT new.assignee BEGIN
     DELETE FROM claims WHERE task = old.id;
+END;
+
+CREATE TRIGGER open_labels_after_delete AFTER DELETE ON tasks WHEN old.labels <> '[]' BEGIN
+    DELETE FROM open_labels WHERE label IN (SELECT value FROM json_each(old.labels)) AND task = old.id;
+END;
+
+CREATE TRIGGER open_labels_after_insert AFTER INSERT ON tasks
+WHEN new.labels <> '[]' AND new.status NOT IN ('done', 'dropped') BEGIN
+    INSERT OR IGNORE INTO open_labels SELECT value, new.id FROM json_each(new.labels);
+END;
+
+CREATE TRIGGER open_labels_after_update AFTER UPDATE ON tasks
+WHEN old.labels <> new.labels
+     OR old.labels <> '[]' AND (old.status IN ('done', 'dropped')) <> (new.status IN ('done', 'dropped')) BEGIN
+    DELETE FROM open_labels WHERE label IN (SELECT value FROM json_each(old.labels)) AND task = old.id;
+    INSERT OR IGNORE INTO open_labels SELECT value, new.id FROM json_each(new.labels)
+    WHERE new.status NOT IN ('done', 'dropped');
 END;
 
 CREATE TRIGGER open_tasks_after_delete AFTER DELETE ON tasks BEGIN

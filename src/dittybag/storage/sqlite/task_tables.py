@@ -1,4 +1,4 @@
-"""The tables that follow from tasks: their edges, the open tasks, and the claims."""
+"""The tables that follow from tasks: their edges, the open tasks with their labels, and the claims."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _OPEN_TASKS: Final = f"""
     SELECT id, status, user, project_id, coalesce(project, ''), assignee, priority, coalesce(due_date, '~'),
            coalesce(number, 0)
     FROM tasks LEFT JOIN waits ON waits.task = tasks.id WHERE status NOT IN {_ENDED}"""
+_LABELS: Final = f"""SELECT DISTINCT value AS label, tasks.id AS task FROM tasks, json_each(labels)
+                     WHERE status NOT IN {_ENDED}"""
 #: A task that nobody works on has no claim.
 _WRONG_CLAIMS: Final = "FROM claims WHERE task NOT IN (SELECT id FROM tasks WHERE status = 'doing')"
 
@@ -36,6 +38,7 @@ def wrong_rows(connection: apsw.Connection) -> Iterator[WrongRows]:
     for label, expected, table in (
         ("edges", _EDGES, "task_edges"),
         ("open tasks", _OPEN_TASKS, "open_tasks"),
+        ("labels", f"SELECT task, label FROM ({_LABELS})", "(SELECT task, label FROM open_labels)"),
     ):
         wanted, found = (set(connection.execute(sql)) for sql in (expected, f"SELECT * FROM {table}"))
         if differing := sorted({row[0] for row in wanted ^ found}):
@@ -47,7 +50,7 @@ def wrong_rows(connection: apsw.Connection) -> Iterator[WrongRows]:
 
 def rebuild_task_tables(connection: apsw.Connection) -> None:
     """Fill the tables again, and remove claims of tasks that nobody works on."""
-    for table, sql in (("task_edges", _EDGES), ("open_tasks", _OPEN_TASKS)):
+    for table, sql in (("task_edges", _EDGES), ("open_tasks", _OPEN_TASKS), ("open_labels", _LABELS)):
         connection.execute(f"DELETE FROM {table}")
         connection.execute(f"INSERT INTO {table} {sql}")
     connection.execute(f"DELETE {_WRONG_CLAIMS}")

@@ -18,6 +18,7 @@ CREATE INDEX shared_tasks ON tasks (project_id) WHERE project_id IS NOT NULL;
 CREATE INDEX shared_tasks_by_user ON tasks ("user") WHERE project_id IS NOT NULL;
 
 -- Which task waits for which, from `blocked_by` and, with `part` set, for each part of a task. Maintained by a trigger.
+-- It has no policies: a cycle may lead through tasks that the viewer cannot see. It contains nothing but numbers.
 CREATE TABLE task_edges (
     task    bigint  NOT NULL,
     blocker bigint  NOT NULL,
@@ -26,8 +27,7 @@ CREATE TABLE task_edges (
 );
 CREATE INDEX task_edges_by_blocker ON task_edges (blocker, task);
 
--- The tasks that are neither done nor dropped, each with the number of those that it waits for. Maintained by a trigger,
--- also for tasks that the viewer cannot see, so these two tables have no policies. They contain no texts but names.
+-- The tasks that are neither done nor dropped, each with the number of those that it waits for. Maintained by a trigger.
 CREATE TABLE open_tasks (
     task       bigint  PRIMARY KEY,
     status     text    COLLATE "C" NOT NULL,
@@ -39,9 +39,22 @@ CREATE TABLE open_tasks (
     due        text    COLLATE "C" NOT NULL,
     waits_for  bigint  NOT NULL
 );
-CREATE INDEX ready_tasks ON open_tasks (priority DESC, due, task) WHERE status = 'todo' AND waits_for = 0;
-CREATE INDEX ready_tasks_by_project ON open_tasks (project, priority DESC, due, task)
+-- The ready tasks in the order in which they are claimed: of a user alone, shared ones, and those of a project by name.
+CREATE INDEX ready_tasks ON open_tasks ("user", coalesce(assignee, ''), priority DESC, due, task)
+    WHERE status = 'todo' AND waits_for = 0 AND project_id IS NULL;
+CREATE INDEX ready_shared_tasks ON open_tasks (coalesce(assignee, ''), priority DESC, due, task)
+    WHERE status = 'todo' AND waits_for = 0 AND project_id IS NOT NULL;
+CREATE INDEX ready_tasks_by_project ON open_tasks (project, coalesce(assignee, ''), priority DESC, due, task)
     WHERE status = 'todo' AND waits_for = 0;
+CREATE INDEX tasks_in_work ON open_tasks (priority DESC, due, task) WHERE status = 'doing';
+
+-- The labels of open tasks. Maintained by a trigger.
+CREATE TABLE open_labels (
+    label text   COLLATE "C" NOT NULL,
+    task  bigint NOT NULL,
+    PRIMARY KEY (label, task)
+);
+CREATE INDEX open_labels_by_task ON open_labels (task);
 
 -- Who holds a task and until when. `fence` is the `seq` of the change by which it was claimed. Not in the change log:
 -- every call of the holder renews the lease.
@@ -57,8 +70,10 @@ CREATE TABLE claims (
 CREATE INDEX claims_by_connection ON claims (connection);
 CREATE INDEX claims_by_end ON claims (until);
 
+-- Its statements look up rows by index whatever the statistics say: after an import there are none yet.
 CREATE FUNCTION update_open_tasks() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
+    viewer   text    := coalesce(current_setting('dittybag.viewer', true), '');
     was_open boolean := TG_OP <> 'INSERT' AND OLD.status NOT IN ('done', 'dropped');
     is_open  boolean := TG_OP <> 'DELETE' AND NEW.status NOT IN ('done', 'dropped');
     moved    boolean := TG_OP <> 'UPDATE' OR OLD.blocked_by <> NEW.blocked_by
@@ -66,8 +81,10 @@ DECLARE
     recount  text    := 'UPDATE %1$I.open_tasks SET waits_for = waits_for %2$s
                              (SELECT count(*) FROM %1$I.task_edges
                               WHERE task_edges.task = open_tasks.task AND blocker = $1)
-                         WHERE task IN (SELECT task FROM %1$I.task_edges WHERE blocker = $1)';
+                         WHERE task = ANY (ARRAY(SELECT task FROM %1$I.task_edges WHERE blocker = $1))';
 BEGIN
+    -- As the owner of the machine: tasks that the viewer cannot see may wait for this one.
+    PERFORM set_config('dittybag.viewer', '', true);
     IF was_open AND (moved OR NOT is_open) THEN
         EXECUTE format(recount, TG_TABLE_SCHEMA, '-') USING OLD.id;
         EXECUTE format('DELETE FROM %I.open_tasks WHERE task = $1', TG_TABLE_SCHEMA) USING OLD.id;
@@ -76,7 +93,7 @@ BEGIN
         EXECUTE format('DELETE FROM %I.task_edges WHERE task = $1 AND part = 0', TG_TABLE_SCHEMA) USING OLD.id;
         EXECUTE format('DELETE FROM %I.task_edges WHERE blocker = $1 AND part = 1', TG_TABLE_SCHEMA) USING OLD.id;
     END IF;
-    IF moved AND TG_OP <> 'DELETE' THEN
+    IF moved AND TG_OP <> 'DELETE' AND (NEW.blocked_by <> '[]' OR NEW.parent IS NOT NULL) THEN
         EXECUTE format('INSERT INTO %I.task_edges
                         SELECT DISTINCT $1, value::bigint, 0 FROM json_array_elements_text($2::json)
                         UNION ALL SELECT $3, $1, 1 WHERE $3 IS NOT NULL', TG_TABLE_SCHEMA)
@@ -84,8 +101,8 @@ BEGIN
     END IF;
     IF is_open AND (moved OR NOT was_open) THEN
         EXECUTE format('INSERT INTO %1$I.open_tasks VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
-                            (SELECT count(*) FROM %1$I.task_edges JOIN %1$I.open_tasks ON open_tasks.task = blocker
-                             WHERE task_edges.task = $1))', TG_TABLE_SCHEMA)
+                            (SELECT count((SELECT task FROM %1$I.open_tasks WHERE open_tasks.task = blocker))
+                             FROM %1$I.task_edges WHERE task_edges.task = $1))', TG_TABLE_SCHEMA)
         USING NEW.id, NEW.status, NEW."user", NEW.project_id, coalesce(NEW.project, ''), NEW.assignee, NEW.priority,
               coalesce(NEW.due_date, '~');
         EXECUTE format(recount, TG_TABLE_SCHEMA, '+') USING NEW.id;
@@ -95,6 +112,7 @@ BEGIN
         USING NEW.id, NEW.status, NEW."user", NEW.project_id, coalesce(NEW.project, ''), NEW.assignee, NEW.priority,
               coalesce(NEW.due_date, '~');
     END IF;
+    PERFORM set_config('dittybag.viewer', viewer, true);
     RETURN NULL;
 END
 $$;
@@ -107,6 +125,29 @@ WHEN ((OLD.status, OLD."user", OLD.project_id, OLD.project, OLD.assignee, OLD.pr
       (NEW.status, NEW."user", NEW.project_id, NEW.project, NEW.assignee, NEW.priority, NEW.due_date, NEW.blocked_by,
        NEW.parent))
 EXECUTE FUNCTION update_open_tasks();
+
+CREATE FUNCTION update_open_labels() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        EXECUTE format('DELETE FROM %I.open_labels WHERE task = $1', TG_TABLE_SCHEMA) USING OLD.id;
+    END IF;
+    IF TG_OP <> 'DELETE' AND NEW.status NOT IN ('done', 'dropped') THEN
+        EXECUTE format('INSERT INTO %I.open_labels SELECT DISTINCT label, $2 FROM unnest($1) AS label', TG_TABLE_SCHEMA)
+        USING NEW.labels, NEW.id;
+    END IF;
+    RETURN OLD;
+END
+$$;
+
+CREATE TRIGGER open_labels_after_insert AFTER INSERT ON tasks FOR EACH ROW
+WHEN (NEW.labels <> '{}') EXECUTE FUNCTION update_open_labels();
+-- Before, because labels are visible only with their task.
+CREATE TRIGGER open_labels_before_delete BEFORE DELETE ON tasks FOR EACH ROW
+WHEN (OLD.labels <> '{}') EXECUTE FUNCTION update_open_labels();
+CREATE TRIGGER open_labels_after_update AFTER UPDATE ON tasks FOR EACH ROW
+WHEN (OLD.labels <> NEW.labels
+      OR OLD.labels <> '{}' AND (OLD.status IN ('done', 'dropped')) <> (NEW.status IN ('done', 'dropped')))
+EXECUTE FUNCTION update_open_labels();
 
 -- Whoever changes the status or the assignee of a task takes it away from its holder.
 CREATE FUNCTION end_claim() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -146,3 +187,14 @@ CREATE POLICY shared ON changes USING (project IS NOT NULL AND (
 ALTER TABLE claims ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY operator ON claims USING (is_operator_connection() OR (SELECT viewer()) IS NULL);
 CREATE POLICY visible ON claims USING (EXISTS (SELECT FROM tasks WHERE tasks.id = claims.task));
+
+-- Likewise its labels. What it waits for is written by a trigger only.
+ALTER TABLE open_tasks ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY operator ON open_tasks USING (is_operator_connection() OR (SELECT viewer()) IS NULL);
+CREATE POLICY own ON open_tasks FOR SELECT USING (project_id IS NULL AND "user" = (SELECT viewer()));
+CREATE POLICY shared ON open_tasks FOR SELECT USING (project_id IS NOT NULL AND (
+    NOT EXISTS (SELECT FROM restricted_projects AS restricted WHERE restricted.project = open_tasks.project_id)
+    OR EXISTS (SELECT FROM members WHERE members.project = open_tasks.project_id AND user_name = (SELECT viewer()))));
+ALTER TABLE open_labels ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY operator ON open_labels USING (is_operator_connection() OR (SELECT viewer()) IS NULL);
+CREATE POLICY visible ON open_labels USING (EXISTS (SELECT FROM tasks WHERE tasks.id = open_labels.task));

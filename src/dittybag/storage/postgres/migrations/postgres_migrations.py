@@ -56,6 +56,7 @@ _OWN_TABLES: Final = (
     "pending_purges",
     "task_edges",
     "open_tasks",
+    "open_labels",
     "claims",
 )
 

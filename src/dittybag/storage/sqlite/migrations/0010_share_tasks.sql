@@ -40,9 +40,21 @@ CREATE TABLE open_tasks (
     due        TEXT    NOT NULL,
     waits_for  INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX ready_tasks ON open_tasks (priority DESC, due, task) WHERE status = 'todo' AND waits_for = 0;
-CREATE INDEX ready_tasks_by_project ON open_tasks (project, priority DESC, due, task)
+-- The ready tasks in the order in which they are claimed: of a user alone, shared ones, and those of a project by name.
+CREATE INDEX ready_tasks ON open_tasks (user, coalesce(assignee, ''), priority DESC, due, task)
+    WHERE status = 'todo' AND waits_for = 0 AND project_id IS NULL;
+CREATE INDEX ready_shared_tasks ON open_tasks (coalesce(assignee, ''), priority DESC, due, task)
+    WHERE status = 'todo' AND waits_for = 0 AND project_id IS NOT NULL;
+CREATE INDEX ready_tasks_by_project ON open_tasks (project, coalesce(assignee, ''), priority DESC, due, task)
     WHERE status = 'todo' AND waits_for = 0;
+CREATE INDEX tasks_in_work ON open_tasks (priority DESC, due, task) WHERE status = 'doing';
+
+-- The labels of open tasks. Maintained by triggers.
+CREATE TABLE open_labels (
+    label TEXT    NOT NULL,
+    task  INTEGER NOT NULL,
+    PRIMARY KEY (label, task)
+) STRICT, WITHOUT ROWID;
 
 -- Who holds a task and until when. `fence` is the `seq` of the change by which it was claimed. Not in the change log:
 -- every call of the holder renews the lease.
@@ -122,6 +134,23 @@ WHEN old.blocked_by = new.blocked_by AND old.parent IS new.parent
     UPDATE open_tasks SET waits_for = waits_for
         + (SELECT count(*) FROM task_edges WHERE task_edges.task = open_tasks.task AND blocker = new.id)
     WHERE old.status IN ('done', 'dropped') AND new.status NOT IN ('done', 'dropped') AND task IN (SELECT task FROM task_edges WHERE blocker = new.id);
+END;
+
+CREATE TRIGGER open_labels_after_insert AFTER INSERT ON tasks
+WHEN new.labels <> '[]' AND new.status NOT IN ('done', 'dropped') BEGIN
+    INSERT OR IGNORE INTO open_labels SELECT value, new.id FROM json_each(new.labels);
+END;
+
+CREATE TRIGGER open_labels_after_delete AFTER DELETE ON tasks WHEN old.labels <> '[]' BEGIN
+    DELETE FROM open_labels WHERE label IN (SELECT value FROM json_each(old.labels)) AND task = old.id;
+END;
+
+CREATE TRIGGER open_labels_after_update AFTER UPDATE ON tasks
+WHEN old.labels <> new.labels
+     OR old.labels <> '[]' AND (old.status IN ('done', 'dropped')) <> (new.status IN ('done', 'dropped')) BEGIN
+    DELETE FROM open_labels WHERE label IN (SELECT value FROM json_each(old.labels)) AND task = old.id;
+    INSERT OR IGNORE INTO open_labels SELECT value, new.id FROM json_each(new.labels)
+    WHERE new.status NOT IN ('done', 'dropped');
 END;
 
 -- Whoever changes the status or the assignee of a task takes it away from its holder.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
 
-#: Prompt metadata is never nested deeper.
+#: Metadata is never nested deeper.
 MAX_DEPTH: Final = 20
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
@@ -52,16 +52,19 @@ class _OpenCollection(Struct):
     key: str | None = None
 
 
-def parse_yaml(text: str, lines_before: int = 0) -> YamlNode | YamlProblem | None:
+def parse_yaml(
+    text: str, lines_before: int = 0, *, max_values: int | None = None
+) -> YamlNode | YamlProblem | None:
     """Parse the document in `text`; None if it is empty. `lines_before`: lines of the file before `text`.
 
+    `max_values`: the maximum number of scalars and collections, each of which takes a kilobyte of memory.
     Anchors and aliases are refused, because a few lines can expand to more data than fits into memory.
     """
     import yaml  # type: ignore[import-untyped]  # has no type hints
 
     lines = _LineIndex(text, lines_before)
     try:
-        return _build(yaml.parse(text, Loader=yaml.CBaseLoader), lines)
+        return _build(_limited(yaml.parse(text, Loader=yaml.CBaseLoader), max_values), lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         return YamlProblem(str(error.problem or error.context), lines[mark.index] if mark else None)
@@ -71,6 +74,16 @@ def parse_yaml(text: str, lines_before: int = 0) -> YamlNode | YamlProblem | Non
         return YamlProblem(message, lines[at] if at >= 0 else None)
     except (yaml.YAMLError, UnicodeError) as error:
         return YamlProblem(str(error), None)
+
+
+def _limited(events: Iterable[Any], max_values: int | None) -> Iterator[Any]:
+    """Yield the events, of which few are not values. Raises `YAMLError` if there are too many."""
+    import yaml
+
+    for number, event in enumerate(events):
+        if max_values is not None and number > max_values:
+            raise yaml.YAMLError(f"it has more than {max_values:,} values")
+        yield event
 
 
 def _build(events: Iterable[Any], lines: _LineIndex) -> YamlNode | YamlProblem | None:
@@ -155,3 +168,12 @@ def _data(node: YamlNode) -> Any:
     if isinstance(node.value, dict):
         return {key: _data(value) for key, value in node.value.items()}
     return text_of(node)
+
+
+def string_data(node: YamlNode | None) -> Any:
+    """A value as strings, lists and mappings: every scalar is a string, also null. None for an empty text."""
+    if node is None or isinstance(node.value, str):
+        return None if node is None else node.value
+    if isinstance(node.value, list):
+        return [string_data(item) for item in node.value]
+    return {key: string_data(value) for key, value in node.value.items()}
