@@ -130,6 +130,7 @@ def test_dragging_a_card_sets_its_status_and_can_be_undone(
     expect(notice(page)).to_contain_text("‘Translate the texts’ waits for 2 open tasks")
     expect(card(column(page, "Blocked"), "Translate the texts")).to_be_visible()
     # nor into them.
+    expect(page.locator(".column:not([data-column]) h2").first).to_contain_text("Blocked")
     drag(page, "Drag me along", "Blocked")
     expect(card(column(page, "Ready"), "Drag me along")).to_be_visible()
     assert tasks.get(number).status == "todo"
@@ -157,6 +158,23 @@ def test_a_move_after_a_change_by_somebody_else_is_refused(
     )
     assert tasks.get(number).status == "todo"
     expect(card(column(page, "Ready"), "Contested")).to_contain_text("!1")
+    windows.problems.clear()
+
+
+def test_a_card_of_an_outdated_page_is_not_dropped(
+    tasks: SharedTasks, board_server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    number = tasks.add("Stale")
+    page = windows.open(board_server, BOARD, own=True)
+    # The page does not learn of the change.
+    page.route("**/live", lambda route: route.abort())
+    page.reload()
+    tasks.update(number, title="Fresh")
+    card(page, "Stale").drag_to(column(page, "Done").get_by_role("heading", name="Done"))
+    expect(page.get_by_role("alert")).to_contain_text(f"{AGENT} changed ‘Fresh’ in the meantime")
+    assert tasks.get(number).status == "todo"
+    # The board is refreshed nevertheless.
+    expect(card(column(page, "Ready"), "Fresh")).to_be_visible()
     windows.problems.clear()
 
 
@@ -315,6 +333,7 @@ def test_all_fields_of_a_shared_task_are_edited(
     assert (task.labels, task.blocked_by, task.parent) == (("one", "two words"), (first,), parent)
     assert task.links == ("https://example.com/a,b", "file:///notes")
     page.goto(f"{board_server.origin}{BOARD}/{number}")
+    expect(page.locator("#field-links")).to_have_value("https://example.com/a,b\nfile:///notes")
     related = page.get_by_role("region", name="Related tasks")
     expect(related.get_by_role("link", name="Comes first")).to_be_visible()
     expect(related.get_by_role("link", name="Comprises all")).to_be_visible()
