@@ -27,9 +27,9 @@
     }
   }
 
-  // Collapse the filters on small screens.
+  // Collapse the filters where they would take several rows.
   const fold = document.querySelector("[data-fold]");
-  if (fold && matchMedia("(max-width: 48rem)").matches) fold.open = false;
+  if (fold && matchMedia("(max-width: 70rem)").matches) fold.open = false;
 
   // Copy a picked date into its text field.
   document.addEventListener("change", (event) => {
