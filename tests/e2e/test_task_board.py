@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Dialog, Locator, Page, expect
 
 from tests.e2e.conftest import SCREENS, BrowserWindows, PageCheck, Screen
 from tests.e2e.shared_tasks import AGENT, BOARD, PROJECT, SharedTasks
@@ -307,6 +307,47 @@ def test_comments_are_added_and_appear_live(
     expect(page.get_by_role("alert").first).to_contain_text("A comment must not be empty")
     expect(page.get_by_label("Add a comment")).to_have_attribute("aria-invalid", "true")
     windows.problems.clear()
+
+
+def test_a_comment_does_not_discard_what_was_typed_into_the_form(
+    tasks: SharedTasks, board_server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    number = tasks.add("Half done")
+    page = windows.open(board_server, f"{BOARD}/{number}", own=True)
+    page.locator("#field-notes").fill("Not saved yet")
+    page.get_by_label("Add a comment").fill("Hello")
+    questions: list[str] = []
+
+    def dismiss(dialog: Dialog) -> None:
+        questions.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
+    page.get_by_role("button", name="Comment", exact=True).click()
+    expect(page.locator("#field-notes")).to_have_value("Not saved yet")
+    assert questions == ["beforeunload"]
+    assert tasks.get(number).comments == ()
+    page.locator("#field-notes").press("Control+Enter")
+    page.remove_listener("dialog", dismiss)
+    page.once("dialog", lambda dialog: dialog.accept())
+    expect(notice(page)).to_contain_text("Saved ‘Half done’")
+    assert tasks.get(number).notes == "Not saved yet"
+
+
+def test_a_link_to_a_prompt_leads_to_its_page(
+    board_server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    board_server.call("create_prompt", name="greeting", content="Hello")
+    number = board_server.call("task_create", title="Say hello")["id"]
+    page = windows.open(board_server, f"/p/default/tasks/{number}")
+    page.get_by_text("More", exact=True).click()
+    page.locator("#field-links").fill("greeting\ngreetings")
+    page.get_by_role("button", name="Save").click()
+    page.goto(f"{board_server.origin}/p/default/tasks/{number}")
+    links = page.get_by_role("region", name="Links")
+    expect(links.get_by_role("listitem")).to_have_text(["greeting", "greetings"])
+    links.get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("greeting")
 
 
 def test_all_fields_of_a_shared_task_are_edited(

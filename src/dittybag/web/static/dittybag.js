@@ -119,13 +119,18 @@
   });
 
   // Warn before leaving a form with unsaved changes: <form data-guard>.
-  let unsaved = null;
+  // Of several such forms on a page, one that is submitted does not save the others.
+  const unsaved = new Set();
   document.addEventListener("input", (event) => {
     const form = event.target.closest("form[data-guard]");
-    if (form) unsaved = form;
+    if (form) unsaved.add(form);
   });
-  document.addEventListener("submit", (event) => { if (!event.defaultPrevented) unsaved = null; });
-  window.addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
+  document.addEventListener("submit", (event) => {
+    if (event.defaultPrevented) return;
+    if (event.target.matches("[data-guard]")) unsaved.delete(event.target);
+    else unsaved.clear();
+  });
+  window.addEventListener("beforeunload", (event) => { if (unsaved.size) event.preventDefault(); });
 
   // Keyboard shortcuts.
   const paths = { h: "", p: "/prompts", l: "/libraries", r: "/resources", t: "/tasks", a: "/activity", c: "/connect" };
