@@ -11,6 +11,7 @@ from dittybag.domain.task_graph import GraphTask, TaskGraph
 from dittybag.domain.task_order import WorkOrder, critical_path, work_order
 from dittybag.domain.tasks import NO_PROJECT
 from dittybag.domain.text import QUERY_LENGTH
+from dittybag.protocol.lazy_tls import asyncio
 from dittybag.web.browser_requests import WebRequest, WebResponse
 from dittybag.web.task_graph_svg import draw_graph
 from dittybag.web.template_rendering import render_page
@@ -33,7 +34,8 @@ async def show_graph(request: WebRequest) -> WebResponse:
         ended=shows_ended,
     )
     now = time.time_ns() // 1000
-    picture = draw_graph(graph, now, lambda number: request.link(f"/tasks/{number}"), selected=root)
+    # Other requests get their turn: 10,000 tasks take most of a second.
+    values = await asyncio.to_thread(_graph_values, request, graph, now, root)
     template = "tasks/task_graph_region.html" if request.is_fragment else "tasks/task_graph.html"
     return render_page(
         request,
@@ -42,12 +44,9 @@ async def show_graph(request: WebRequest) -> WebResponse:
         root=None if root is None else graph.tasks.get(root),
         shows_ended=shows_ended,
         graph=graph,
-        picture=picture,
-        # Texts are escaped where they are drawn.
-        svg=Markup(picture.svg),
         seconds=_seconds_to_next_lapse(graph, now),
         address=request.with_query(),
-        **_list_values(request, graph, now),
+        **values,
     )
 
 
@@ -57,9 +56,14 @@ def _seconds_to_next_lapse(graph: TaskGraph, now: int) -> int | None:
     return min(ends) // 1_000_000 - now // 1_000_000 + 1 if ends else None
 
 
-def _list_values(request: WebRequest, graph: TaskGraph, now: int) -> dict[str, Any]:
+def _graph_values(request: WebRequest, graph: TaskGraph, now: int, root: int | None) -> dict[str, Any]:
+    """Return the picture and the list."""
+    picture = draw_graph(graph, now, lambda number: request.link(f"/tasks/{number}"), selected=root)
     order = work_order(graph)
     return {
+        "picture": picture,
+        # Texts are escaped where they are drawn.
+        "svg": Markup(picture.svg),
         "items": [(graph.tasks[number], _waits(graph, order, number)) for number in order.ids[:_MAX_LISTED]],
         "left_out_items": max(len(order.ids) - _MAX_LISTED, 0),
         "critical": len(critical_path(graph)),
