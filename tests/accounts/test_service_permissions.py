@@ -175,6 +175,8 @@ CASES: dict[str, ServiceCall] = {
     "tasks.create_all": own(
         lambda it, who, populated: it.create_all(who, [{"title": "New"}, {"title": "Newer"}]), changes=True
     ),
+    "tasks.overview": own(lambda it, who, populated: it.overview(who, populated.task)),
+    "tasks.locked_projects": own(lambda it, who, populated: it.locked_projects(who)),
     "tasks.get": own(lambda it, who, populated: it.get(who, populated.task)),
     "tasks.details": own(lambda it, who, populated: it.details(who, populated.task)),
     "tasks.page": own(lambda it, who, populated: it.page(who, TaskQuery(user="bob", limit=10))),

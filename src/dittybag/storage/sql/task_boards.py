@@ -21,10 +21,15 @@ COMPLETED: Final = "completed_at IS NOT NULL"
 #: A dropped task is neither open nor completed.
 OPEN: Final = "completed_at IS NULL AND status <> 'dropped'"
 
+_USER: Final = '"user"'
 _LISTED_COLUMNS: Final = (
     "tasks.id, title, tasks.project, tasks.priority, energy, time_estimate, due_date, completed_at, version, "
     f"substr(coalesce(notes, ''), 1, {LISTED_NOTES}), tasks.status, tasks.assignee, labels, parent, "
-    "tasks.project_id IS NOT NULL, coalesce(waits_for, 0), holder, until"
+    "tasks.project_id IS NOT NULL, coalesce(waits_for, 0), holder, until, "
+    "(SELECT interface FROM changes WHERE changes.seq = claims.fence), tasks.project_id, "
+    "(SELECT count(*) FROM task_edges WHERE task_edges.task = tasks.id AND part = 1), "
+    "(SELECT count(*) FROM task_edges JOIN open_tasks AS parts ON parts.task = blocker "
+    "WHERE task_edges.task = tasks.id AND part = 1)"
 )
 _LABELS: Final = TaskListing.__struct_fields__.index("labels")
 _ORDERS: Final[dict[TaskOrder, str]] = {
@@ -85,9 +90,11 @@ class BoardQuery:
     def __init__(self, driver: SqlDriver, user: str, filter: TaskFilter, view: TaskView) -> None:
         """The caller adds the condition for the text of the filter with `require_text`."""
         self.bindings = Bindings(user)
-        self._visible = visible_tasks(driver, view, self.bindings, "$1")
+        self._listed = f"{_LISTED_COLUMNS}, {driver.json_length('comments')}"
+        # Both have the same placeholders, of which a statement must use all.
+        self._visible = visible_tasks(driver, view, self.bindings, "$1", column=_USER)
         # Where no index covers the query, a full scan takes a quarter of the time.
-        self._visible_in_scan = self._visible.replace('"user"', driver.unindexed('"user"'))
+        self._visible_in_scan = self._visible.replace(_USER, driver.unindexed(_USER))
         self._has_text = False
         self._is_covered = not any(getattr(filter, name) for name in _UNCOVERED) and filter.waiting is None
         self._conditions = [] if filter.statuses else [COMPLETED if filter.completed else OPEN]
@@ -176,7 +183,7 @@ class BoardQuery:
             for position, column in filled
         )
         return f"""WITH {matched}picked AS ({picked})
-            SELECT column_position, {_LISTED_COLUMNS} FROM picked JOIN tasks ON tasks.id = picked.id
+            SELECT column_position, {self._listed} FROM picked JOIN tasks ON tasks.id = picked.id
             LEFT JOIN open_tasks ON open_tasks.task = tasks.id LEFT JOIN claims ON claims.task = tasks.id"""
 
     def _is_scanned(self, by: TaskGrouping | None, column: TaskColumn, order: TaskOrder, wanted: int) -> bool:
