@@ -41,6 +41,7 @@ bench: $(VENV)/.dev ## run all benchmarks and print tables; ARGS are passed to e
 	@$(BIN)/python -m benchmarks.bench_commands $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_engines $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_store $(ARGS)
+	@$(BIN)/python -m benchmarks.bench_tasks $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_search $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_libraries $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_http $(ARGS)

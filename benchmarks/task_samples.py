@@ -88,10 +88,28 @@ CASES: Final = (
 )
 
 
-async def fill(store: Store, case: Case) -> None:
+#: The tasks of a chain, or of one parent.
+LONG: Final = 10_000
+
+
+def chain() -> list[SampleTask]:
+    """Tasks each of which waits for the one before it."""
+    return [SampleTask(blocked_by=(number,) if number else ()) for number in range(LONG)]
+
+
+def parts() -> list[SampleTask]:
+    """A task and its parts."""
+    return [SampleTask(), *(SampleTask(parent=1) for _ in range(LONG))]
+
+
+async def fill_case(store: Store, case: Case) -> None:
     """Store the tasks of a case."""
     found = list(graph(random.Random(1)))
-    found += case.extra(len(found) + 1)
+    await fill(store, [*found, *case.extra(len(found) + 1)])
+
+
+async def fill(store: Store, found: list[SampleTask]) -> None:
+    """Store tasks, which are numbered from 1 on."""
     for start in range(0, len(found), _ROWS_PER_STATEMENT * 20):
         await _insert(store, found[start : start + _ROWS_PER_STATEMENT * 20], start + 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from dittybag.domain.errors import (
     ProjectGone,
     PromptNotFound,
     TaskNotFound,
+    TaskNotReady,
 )
 from dittybag.domain.queries import ChangeQuery, PromptQuery, ResourceQuery, TaskQuery
 from dittybag.domain.task_drafts import TaskDraft
@@ -31,6 +33,7 @@ from dittybag.services.prompt_service import PromptAddress, PromptChange, Prompt
 from dittybag.services.purge_service import PurgeService, Selection
 from dittybag.services.resource_service import ResourceChange, ResourceService
 from dittybag.services.search_service import RankedQuery, SearchService
+from dittybag.services.task_queue import ClaimRequest, TaskQueueService
 from dittybag.services.task_service import TaskService
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
@@ -39,6 +42,7 @@ SERVICES: dict[str, type] = {
     "prompts": PromptService,
     "resources": ResourceService,
     "tasks": TaskService,
+    "task_queue": TaskQueueService,
     "search": SearchService,
     "history": HistoryService,
     "overview": OverviewService,
@@ -65,7 +69,7 @@ async def populated(tmp_path: Path) -> AsyncIterator[PopulatedWorkspace]:
     caller = Caller(project.id, "alice", "alice")
     await workspace.prompts.create(caller, name="one", content="Words", tags=["a"])
     await workspace.resources.create(caller, name="one", uri="file:///one", content="Words")
-    task = await workspace.tasks.create(caller, title="One")
+    task = await workspace.tasks.create(caller, title="One", project="")
     prompt, _ = await workspace.prompts.create(caller, name="last", content="Words")
     change = (await workspace.history.page(caller, ChangeQuery(project=caller.project, limit=1)))[0].seq
     task_change = (
@@ -110,6 +114,12 @@ ONE = PromptAddress(name="one")
 async def _by_id(resources: ResourceService, who: Caller, populated: PopulatedWorkspace) -> Any:
     resource = await resources.get(populated.caller, "one")
     return await resources.by_id(who, resource.id)
+
+
+async def _release(queue: TaskQueueService, who: Caller, populated: PopulatedWorkspace) -> None:
+    # Nobody works on it.
+    with suppress(TaskNotReady):
+        await queue.release(who, populated.task)
 
 
 CASES: dict[str, ServiceCall] = {
@@ -165,6 +175,8 @@ CASES: dict[str, ServiceCall] = {
     "tasks.create_all": own(
         lambda it, who, populated: it.create_all(who, [{"title": "New"}, {"title": "Newer"}]), changes=True
     ),
+    "tasks.overview": own(lambda it, who, populated: it.overview(who, populated.task)),
+    "tasks.locked_projects": own(lambda it, who, populated: it.locked_projects(who)),
     "tasks.get": own(lambda it, who, populated: it.get(who, populated.task)),
     "tasks.details": own(lambda it, who, populated: it.details(who, populated.task)),
     "tasks.page": own(lambda it, who, populated: it.page(who, TaskQuery(user="bob", limit=10))),
@@ -192,8 +204,25 @@ CASES: dict[str, ServiceCall] = {
     "tasks.import_drafts": own(
         lambda it, who, populated: it.import_drafts(who, [TaskDraft(title="New", source="x:1")]), changes=True
     ),
+    "tasks.status_board": own(
+        lambda it, who, populated: it.status_board(who, TaskFilter(), order="priority", limit=5)
+    ),
+    "tasks.graph": own(lambda it, who, populated: it.graph(who, root=populated.task)),
+    "task_queue.claim_next": own(lambda it, who, populated: it.claim_next(who, ClaimRequest()), changes=True),
+    "task_queue.claim": own(
+        lambda it, who, populated: it.claim(who, populated.task, ClaimRequest()), changes=True
+    ),
+    "task_queue.finish": own(lambda it, who, populated: it.finish(who, populated.task), changes=True),
+    "task_queue.release": own(_release, changes=True),
+    "task_queue.release_connection": own(lambda it, who, populated: it.release_connection(who, "c")),
+    "task_queue.renew": own(lambda it, who, populated: it.renew(who, "c"), changes=True),
+    "task_queue.ready": own(lambda it, who, populated: it.ready(who, ClaimRequest(), limit=5)),
+    "task_queue.is_any_ready": own(lambda it, who, populated: it.is_any_ready(who, ClaimRequest())),
+    "task_queue.next_lapse": own(lambda it, who, populated: it.next_lapse(who)),
+    "task_queue.claims_of": own(lambda it, who, populated: it.claims_of(who, [populated.task])),
     "tasks.groups": own(lambda it, who, populated: it.groups(who)),
     "tasks.stats": own(lambda it, who, populated: it.stats(who)),
+    "tasks.relations": own(lambda it, who, populated: it.relations(who, populated.task)),
 }
 
 MEMBER = Principal("alice", "write", "write")
@@ -266,7 +295,7 @@ async def test_readers_cannot_change_anything(
 
 async def test_the_change_log_shows_only_own_tasks(populated: PopulatedWorkspace) -> None:
     bob = caller_as(populated, Principal("bob", "write", "write"))
-    await populated.workspace.tasks.create(bob, title="Bob's")
+    await populated.workspace.tasks.create(bob, title="Bob's", project="")
     alice = caller_as(populated, MEMBER)
     for caller, title in ((alice, "One"), (bob, "Bob's")):
         for limit in (1, 100):
@@ -299,7 +328,7 @@ async def test_a_batch_with_another_users_change_cannot_be_undone(
     populated: PopulatedWorkspace,
 ) -> None:
     tasks = populated.workspace.tasks
-    bobs = await tasks.create(replace(populated.caller, user="bob"), title="Bob's")
+    bobs = await tasks.create(replace(populated.caller, user="bob"), title="Bob's", project="")
 
     async def together(transaction: Any) -> None:
         mine = await transaction.tasks.get("alice", populated.task)
@@ -356,7 +385,8 @@ async def test_users_see_only_visible_projects_with_counts_of_own_tasks(
     await accounts.share("hideout", "bob", "read", actor="tests")
     for user, count in (("alice", 1), ("bob", 2)):
         for _ in range(count):
-            await workspace.tasks.create(replace(populated.caller, user=user), title="Do", project="team")
+            caller = replace(populated.caller, user=user, own_tasks_only=True)
+            await workspace.tasks.create(caller, title="Do", project="team")
 
     async def listed(caller: Caller) -> dict[str, int]:
         return {size.project.name: size.tasks for size in await workspace.projects.all(caller)}

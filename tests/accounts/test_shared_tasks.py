@@ -24,6 +24,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import ChangeQuery, TaskQuery
+from dittybag.domain.task_drafts import TaskDraft
 from dittybag.domain.tasks import Task, TaskFilter
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
@@ -119,6 +120,7 @@ async def _claimed(team: Team, who: Caller, method: str) -> Any:
 #: Methods that find the task.
 CALLS: Final = {
     "tasks.get": reads(lambda team, who: team.workspace.tasks.get(who, team.task.id)),
+    "tasks.relations": reads(lambda team, who: team.workspace.tasks.relations(who, team.task.id)),
     "tasks.graph": reads(lambda team, who: team.workspace.tasks.graph(who, root=team.task.id)),
     "tasks.latest_change": reads(lambda team, who: team.workspace.tasks.latest_change(who, team.task.id)),
     "tasks.update": changes(lambda team, who: team.workspace.tasks.update(who, team.task.id, priority=5)),
@@ -133,8 +135,15 @@ CALLS: Final = {
     "task_queue.claim": changes(
         lambda team, who: team.workspace.task_queue.claim(who, team.task.id, REQUEST)
     ),
+    "task_queue.take": changes(lambda team, who: team.workspace.task_queue.take(who, team.task.id, REQUEST)),
+    "task_queue.finish_all": changes(
+        lambda team, who: team.workspace.task_queue.finish_all(who, [team.task.id], comment="c")
+    ),
     "task_queue.finish": changes(lambda team, who: _claimed(team, who, "finish")),
     "task_queue.release": changes(lambda team, who: _claimed(team, who, "release")),
+    "a part in a plan": changes(
+        lambda team, who: team.workspace.tasks.plan(who, [TaskDraft(title="Mine", parent=team.task.id)], "")
+    ),
     "a part": changes(lambda team, who: _create(team, who, parent=team.task.id)),
 }  # fmt: skip
 
@@ -233,6 +242,8 @@ async def test_a_hidden_task_that_blocks_is_not_named(team: Team) -> None:
     with pytest.raises(TaskNotReady) as refused:
         await queue.claim(wanda, own.id, REQUEST)
     assert SECRET not in str(refused.value)
+    for task in (own, other):
+        assert SECRET not in repr(await team.workspace.tasks.relations(wanda, task.id))
     assert "you cannot see" in str(refused.value)
     with pytest.raises(TaskCycle) as cycle:
         await team.workspace.tasks.update(wanda, other.id, blocked_by=(own.id,))

@@ -48,7 +48,8 @@ FIELDS = st.fixed_dictionaries(
     },
 )
 #: The fence that a caller names: none, the one of the claim, or another one.
-FENCES = st.sampled_from(["none", "right", "right", "stale"])
+FENCES = st.sampled_from(["none", "right", "right", "right", "stale"])
+MOMENTS = st.sampled_from(["next lapse", "before the next lapse", "later"])
 REQUESTS = st.builds(
     ClaimRequest,
     labels=st.sampled_from([(), (), ("l",), ("m",), ("l", "m")]),
@@ -104,8 +105,13 @@ class TaskMachine(RuleBasedStateMachine):
         assert type(found if failed else None) is type(expected), (found, expected)
         return None if failed else found
 
-    def _pick(self, which: int) -> Task | None:
+    def _pick(self, which: int, fence: str = "none") -> Task | None:
+        """Return a task; one that is held, if there is one and a fence is to be named."""
+        # No two operations happen at the same time.
+        self.model.now += 1
         tasks = self.model.all("task")
+        if fence != "none":
+            tasks = [task for task in tasks if task.id in self.model.claims] or tasks
         return tasks[which % len(tasks)] if tasks else None
 
     def _project(self, which: int) -> Project | None:
@@ -221,7 +227,7 @@ class TaskMachine(RuleBasedStateMachine):
         self._update(who, which, {"parent": self._edges(0, parent).get("parent")}, fence)
 
     def _update(self, who: Caller, which: int, fields: dict[str, Any], fence: str) -> None:
-        task = self._pick(which)
+        task = self._pick(which, fence)
         if task is None:
             return
         named = self._fence(fence, task)
@@ -293,6 +299,13 @@ class TaskMachine(RuleBasedStateMachine):
         if found is not None:
             assert found.claim == self.model.claims[found.task.id]
 
+    @rule(who=st.sampled_from(AGENTS), blocker=WHICH, fields=FIELDS)
+    def work(self, who: Caller, blocker: int, fields: dict[str, Any]) -> None:
+        """Create a task, claim the best one, and change it as its holder."""
+        self.create_task(who, 0, {}, blocker, 0)
+        self.claim_next(who, ClaimRequest(lease_seconds=LEASE, connection="c1"), 1)
+        self._update(who, blocker, fields, "right")
+
     @rule(who=CALLERS, which=WHICH, request=REQUESTS)
     def claim_task(self, who: Caller, which: int, request: ClaimRequest) -> None:
         task = self._pick(which)
@@ -315,7 +328,7 @@ class TaskMachine(RuleBasedStateMachine):
 
     @rule(who=CALLERS, which=WHICH, fence=FENCES, status=st.sampled_from(["done", "dropped", "review"]))
     def finish(self, who: Caller, which: int, fence: str, status: Any) -> None:
-        task = self._pick(which)
+        task = self._pick(which, fence)
         if task is None:
             return
         named = self._fence(fence, task)
@@ -333,7 +346,7 @@ class TaskMachine(RuleBasedStateMachine):
 
     @rule(who=CALLERS, which=WHICH, fence=FENCES)
     def release(self, who: Caller, which: int, fence: str) -> None:
-        task = self._pick(which)
+        task = self._pick(which, fence)
         if task is None:
             return
         named = self._fence(fence, task)
@@ -363,10 +376,21 @@ class TaskMachine(RuleBasedStateMachine):
         end = queue.release_connection if ends else queue.renew
         self._both(lambda: end(AGENTS[0], connection), modelled)
 
-    @rule(seconds=st.sampled_from([0, 1, LEASE - 1, LEASE]), less=st.booleans())
-    def pass_time(self, seconds: int, less: bool) -> None:
-        """Up to the very moment when a claim lapses, or one microsecond before it."""
-        self.model.now += max(seconds * MICROSECONDS - less, 0)
+    @rule(until=MOMENTS)
+    def pass_time(self, until: str) -> None:
+        ends = [claim.until for claim in self.model.claims.values() if claim.until > self.model.now]
+        lapse = min(ends, default=self.model.now + LEASE * MICROSECONDS)
+        # The next operation happens a microsecond later.
+        self.model.now = {
+            "next lapse": lapse - 1,
+            "before the next lapse": max(lapse - 2, self.model.now),
+            "later": self.model.now + MICROSECONDS,
+        }[until]
+
+    @rule(who=CALLERS, until=MOMENTS, which=WHICH, fields=FIELDS)
+    def write_later(self, who: Caller, until: str, which: int, fields: dict[str, Any]) -> None:
+        self.pass_time(until)
+        self._update(who, which, fields, "right")
 
     # History
 

@@ -150,3 +150,16 @@ async def test_what_waits_or_is_done_cannot_be_claimed(session: StoreSession) ->
     with pytest.raises(TaskNotReady, match="is done"):
         await queue.claim(caller, first.id, REQUEST)
     assert (await queue.claim(caller, second.id, REQUEST)).claim.holder == "agent"
+
+
+async def test_a_long_cycle_is_refused_and_named_by_its_first_tasks(session: StoreSession) -> None:
+    chain = [await add(session, "0")]
+    for number in range(1, 60):
+        chain.append(await add(session, str(number), blocked_by=(chain[-1].id,)))
+    with pytest.raises(TaskCycle) as cycle:
+        await session.workspace.tasks.update(session.caller, chain[0].id, blocked_by=(chain[-1].id,))
+    assert cycle.value.tasks[0] == f"task {chain[0].id} '0'"
+    assert cycle.value.tasks[1] == f"task {chain[-1].id} '59'"
+    assert cycle.value.tasks[-1] == "40 more tasks"
+    # An edge between its ends in the other direction closes no cycle.
+    await session.workspace.tasks.update(session.caller, chain[-1].id, blocked_by=(chain[-2].id, chain[0].id))

@@ -113,7 +113,7 @@ async def test_a_claim_that_lapses_between_two_looks_is_noticed(backend: Backend
 
 async def test_a_call_ends_without_a_task_when_its_time_is_over(session: StoreSession) -> None:
     passed: list[float] = []
-    found = await session.workspace.task_waiting.claim_next(session.caller, REQUEST, 0.05, passed.append)
+    found = await session.workspace.task_waiting.claim_next(session.caller, REQUEST, 0.5, passed.append)
     assert found is None
     assert passed
 

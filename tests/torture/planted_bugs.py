@@ -236,9 +236,9 @@ BUGS: Final = (
         "A user reads a task of another user by its number.",
         (
             (
-                "storage/sql/task_table.py",
-                "select_one('id = $1 AND \"user\" = $2', id, user)",
-                'select_one(\'id = $1 AND "user" = "user"\', id)',
+                "storage/sql/task_visibility.py",
+                '    is_own = f"{table}{column} = {user}"\n',
+                '    is_own = f"{user} = {user}"\n',
             ),
         ),
         ("tests/accounts/test_service_permissions.py", "tests/accounts/test_permission_matrix.py"),
@@ -570,5 +570,201 @@ BUGS: Final = (
             ),
         ),
         ("tests/contracts/test_task_manager_contract.py", "tests/storage_contract/test_random_operations.py"),
+    ),
+    # Tasks of a team
+    Bug(
+        "fence-not-compared",
+        "An agent that lost its claim overwrites the work of the next one.",
+        (
+            (
+                "services/task_claims.py",
+                "        if claim.fence == fence:\n",
+                "        if claim.fence >= fence:\n",
+            ),
+        ),
+        ("tests/storage_contract/test_task_queue.py",),
+    ),
+    Bug(
+        "no-fence-needed",
+        "An agent changes a task that another one holds.",
+        (("services/task_claims.py", 'caller.interface != "mcp"', "caller.interface is not None"),),
+        ("tests/storage_contract/test_task_queue.py",),
+    ),
+    Bug(
+        "lapse-off-by-one",
+        "At the moment when a claim lapses, two agents hold the task.",
+        (("domain/claims.py", "return now < self.until", "return now <= self.until"),),
+        ("tests/storage_contract/test_task_leases.py",),
+    ),
+    Bug(
+        "claim-not-renewed",
+        "An agent loses its task although it is writing to it.",
+        (
+            (
+                "services/task_claims.py",
+                "replace(claim, until=transaction.now + claim.lease)",
+                "replace(claim, until=claim.until)",
+            ),
+        ),
+        ("tests/storage_contract/test_task_leases.py",),
+    ),
+    Bug(
+        "claim-survives-taking-away",
+        "An agent still writes to a task that a person has taken away.",
+        (
+            (
+                "storage/sqlite/migrations/0010_share_tasks.sql",
+                "WHEN new.status <> 'doing' OR old.assignee IS NOT new.assignee BEGIN",
+                "WHEN new.status IN ('done', 'dropped') BEGIN",
+            ),
+        ),
+        ("tests/storage_contract/test_task_queue.py",),
+    ),
+    Bug(
+        "parts-do-not-block",
+        "A task is ready before its parts are done.",
+        (
+            (
+                "storage/sqlite/migrations/0010_share_tasks.sql",
+                "AFTER INSERT ON tasks BEGIN\n"
+                "    INSERT OR IGNORE INTO task_edges SELECT new.id, value, 0 FROM json_each(new.blocked_by);\n"
+                "    INSERT INTO task_edges SELECT new.parent, new.id, 1 WHERE new.parent IS NOT NULL;\n",
+                "AFTER INSERT ON tasks BEGIN\n"
+                "    INSERT OR IGNORE INTO task_edges SELECT new.id, value, 0 FROM json_each(new.blocked_by);\n",
+            ),
+        ),
+        ("tests/storage_contract/test_task_queue.py",),
+    ),
+    Bug(
+        "deleted-blocker-blocks",
+        "A task waits for ever for one that was deleted.",
+        (
+            (
+                "storage/postgres/migrations/0010_share_tasks.sql",
+                "    IF was_open AND (moved OR NOT is_open) THEN\n",
+                "    IF was_open AND (moved OR NOT is_open) AND TG_OP <> 'DELETE' THEN\n",
+            ),
+        ),
+        ("tests/storage_contract/test_task_queue.py",),
+    ),
+    Bug(
+        "cycle-through-a-parent",
+        "A task and its part wait for each other, and neither is ever ready.",
+        (
+            (
+                "services/task_edges.py",
+                "    if parent is None or parent == task.parent:\n        return\n",
+                "    if parent is None or task.id == 0 or parent == task.parent:\n        return\n",
+            ),
+        ),
+        ("tests/storage_contract/test_task_queue.py",),
+    ),
+    Bug(
+        "task-of-a-read-only-project-claimed",
+        "A member who may only read claims a task.",
+        (
+            (
+                "services/task_access.py",
+                "        locked = await transaction.accounts.projects_locked_for(caller.user)\n",
+                "        locked = await transaction.accounts.projects_hidden_from(caller.user)\n",
+            ),
+        ),
+        ("tests/accounts/test_shared_tasks.py",),
+    ),
+    Bug(
+        "assigned-task-claimed-by-others",
+        "An agent takes a task that is assigned to somebody else.",
+        (("storage/sql/claim_table.py", "{_ASSIGNEE} = {name}", "{name} = {name}"),),
+        ("tests/storage_contract/test_task_queue.py",),
+    ),
+    Bug(
+        "held-task-claimed",
+        "Two agents that ask for a task by its number both get it.",
+        (
+            (
+                "services/task_queue.py",
+                "    if claim is not None and claim.is_live(transaction.now):\n        if not",
+                "    if claim is not None and claim.is_live(transaction.now) and request.connection:\n        if not",
+            ),
+        ),
+        ("tests/storage_contract/test_task_queue.py",),
+    ),
+    Bug(
+        "released-task-stays-assigned",
+        "Nobody else takes up a task that an agent gave back.",
+        (
+            (
+                "services/task_queue.py",
+                'status="todo", completed_at=None, assignee=None, **fields',
+                'status="todo", completed_at=None, **fields',
+            ),
+        ),
+        ("tests/storage_contract/test_task_leases.py",),
+    ),
+    Bug(
+        "change-missed-while-looking",
+        "A waiting call sleeps although a task became ready while it looked.",
+        (
+            ("services/task_waiting.py", "            woken.clear()\n            lapse", "            lapse"),
+            (
+                "services/task_waiting.py",
+                "            # Until a task changes",
+                "            woken.clear()\n            # Until a task changes",
+            ),
+        ),
+        ("tests/storage_contract/test_task_waiting.py", "tests/torture/test_task_claims.py"),
+    ),
+    Bug(
+        "lapse-missed-while-looking",
+        "A waiting call sleeps although a claim lapsed while it looked.",
+        (
+            (
+                "services/task_waiting.py",
+                "            lapse = await self._next_lapse(caller)\n",
+                "",
+            ),
+            (
+                "services/task_waiting.py",
+                "            # Until a task changes",
+                "            lapse = await self._next_lapse(caller)\n            # Until a task changes",
+            ),
+        ),
+        ("tests/storage_contract/test_task_waiting.py",),
+    ),
+    Bug(
+        "cancelled-claim-kept",
+        "A cancelled call leaves a task claimed by nobody.",
+        (
+            (
+                "services/task_waiting.py",
+                "            await _complete(self._release(caller, claiming))\n",
+                "            await claiming\n",
+            ),
+        ),
+        ("tests/storage_contract/test_task_waiting.py",),
+    ),
+    Bug(
+        "policy-of-tasks-too-wide",
+        "Row-level security shows the tasks of all projects to everybody.",
+        (
+            (
+                "storage/postgres/migrations/0010_share_tasks.sql",
+                "CREATE POLICY shared ON tasks USING (project_id IS NOT NULL AND (",
+                "CREATE POLICY shared ON tasks USING (project_id IS NOT NULL OR (",
+            ),
+        ),
+        ("tests/accounts/test_shared_tasks.py",),
+    ),
+    Bug(
+        "task-that-left-is-restored",
+        "A member of a project takes back a task that is somebody else's alone now.",
+        (
+            (
+                "services/history_service.py",
+                "    await _require_task_access(transaction, caller, change, latest, wanted)\n",
+                "",
+            ),
+        ),
+        ("tests/accounts/test_shared_tasks.py",),
     ),
 )

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -122,10 +123,13 @@ async def hold(workspace: Workspace, name: str) -> None:
     task, fence = claimed.task.id, claimed.claim.fence
     _print([task, fence, -1])
     number = 0
-    while True:
-        await workspace.tasks.update(caller, task, fence=fence, notes=f"{name} {number}")
-        _print([task, fence, number])
-        number += 1
+    # It lapses if the processor is busy for longer than the lease.
+    with suppress(ClaimLost):
+        while True:
+            await workspace.tasks.update(caller, task, fence=fence, notes=f"{name} {number}")
+            _print([task, fence, number])
+            number += 1
+    await asyncio.Event().wait()
 
 
 async def wait(workspace: Workspace, name: str) -> None:

@@ -47,7 +47,7 @@ class ReadyQuery(Struct, frozen=True, kw_only=True):
     view: TaskView = OWN_TASKS
     #: What the caller is called: a task that is assigned to somebody else is not ready.
     names: tuple[str, ...] = ()
-    #: The name of the project; empty for tasks without one.
+    #: The name of the project; empty for tasks that are the user's alone.
     project: str | None = None
     #: Each of these labels.
     labels: tuple[str, ...] = ()

@@ -212,8 +212,16 @@ class ClaimRepository(Protocol):
 class EdgeRepository(Protocol):
     """Which task waits for which: those that block it, and its parts."""
 
-    async def blockers(self, tasks: Sequence[int]) -> list[tuple[int, int]]:
+    async def blockers(self, tasks: Sequence[int], limit: int | None = None) -> list[tuple[int, int]]:
         """Return a task and one that it waits for, ended or not, for each edge of these tasks."""
+        ...
+
+    async def leads_to(self, tasks: Sequence[int], goal: int) -> bool:
+        """Whether one of these tasks waits for another one, directly or not."""
+        ...
+
+    async def all_blockers(self, tasks: Sequence[int]) -> list[tuple[int, int]]:
+        """Like `blockers`, but also for all that these tasks wait for, directly or not."""
         ...
 
     async def open_blockers(self, task: int, limit: int) -> list[int]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from dittybag.domain.errors import Invalid, Problem, TaskCycle, TaskNotFound, clip
 from dittybag.domain.ports import Transaction
 from dittybag.domain.tasks import Task
 from dittybag.services.caller import Caller
 from dittybag.services.task_access import find_task, require_unlocked
+
+#: Of a cycle, at most this many tasks are named.
+_MAX_NAMED: Final = 20
 
 
 async def require_edges(
@@ -54,15 +58,19 @@ async def _path(transaction: Transaction, start: Mapping[int, int | None], goal:
     `start`: the tasks to start from, each with the one that waits for it, if any.
     """
     before = dict(start)
-    level = list(before)
-    while level and goal not in before:
-        following = await transaction.edges.blockers(level)
-        level = []
-        for task, blocker in following:
-            if blocker not in before:
-                before[blocker] = task
-                level.append(blocker)
-    return _trace(before, goal) if goal in before else None
+    if goal not in before:
+        # One query: a chain may be of any length.
+        if not before or not await transaction.edges.leads_to(list(before), goal):
+            return None
+        blockers: dict[int, list[int]] = {}
+        for task, blocker in await transaction.edges.all_blockers(list(before)):
+            blockers.setdefault(task, []).append(blocker)
+        level = list(before)
+        while goal not in before:
+            following = {blocker: task for task in level for blocker in blockers.get(task, ())}
+            level = [blocker for blocker in following if blocker not in before]
+            before |= {blocker: following[blocker] for blocker in level}
+    return _trace(before, goal)
 
 
 def _trace(before: Mapping[int, int | None], goal: int) -> list[int]:
@@ -77,11 +85,11 @@ def _trace(before: Mapping[int, int | None], goal: int) -> list[int]:
 async def task_titles(transaction: Transaction, caller: Caller, ids: Sequence[int]) -> list[str]:
     """Return the tasks for people. A task that the caller cannot see is named by its number only."""
     titles = []
-    for number in ids:
+    for number in ids[:_MAX_NAMED]:
         try:
             task = await find_task(transaction, caller, number)
         except TaskNotFound:
             titles.append(f"task {number}" if number else "the new task")
         else:
             titles.append(f"task {number} '{clip(task.title, 60)}'")
-    return titles
+    return titles if len(ids) <= _MAX_NAMED else [*titles, f"{len(ids) - _MAX_NAMED} more tasks"]

@@ -20,7 +20,7 @@ from dittybag.domain.task_graph import GraphQuery
 from dittybag.domain.tasks import NO_PROJECT, Task, problems
 from dittybag.services.caller import Caller, require_write_scope
 from dittybag.services.entity_writes import create, next_version
-from dittybag.services.task_access import task_project, visible_view
+from dittybag.services.task_access import find_writable_task, task_project, visible_view
 from dittybag.services.task_edges import task_titles
 from dittybag.services.task_service import page_tasks
 
@@ -140,6 +140,9 @@ async def _resolve(
     }
     visible = await _visible(transaction, caller, named)
     _require_valid(drafts, set(known), named - visible)
+    for number in sorted({draft.parent for draft in drafts if isinstance(draft.parent, int)}):
+        # The parent will wait for the task.
+        await find_writable_task(transaction, caller, number)
     numbers = {draft.key: _number(index) for index, draft in enumerate(drafts) if draft.key} | dict(known)
     targets: dict[object, _Target] = {UNSET: target}
     for draft in drafts:
@@ -247,13 +250,8 @@ async def _require_no_cycle(
 async def _add_existing(transaction: Transaction, edges: dict[int, list[int]]) -> None:
     """Add what the existing tasks of a graph wait for."""
     found = {number for number in {*edges, *chain.from_iterable(edges.values())} if number > 0}
-    level = sorted(found)
-    while level:
-        following = await transaction.edges.blockers(level)
-        for task, blocker in following:
-            edges.setdefault(task, []).append(blocker)
-        level = sorted({blocker for _, blocker in following} - found)
-        found.update(level)
+    for task, blocker in await transaction.edges.all_blockers(sorted(found)):
+        edges.setdefault(task, []).append(blocker)
 
 
 async def _names(

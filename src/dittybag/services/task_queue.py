@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -29,7 +30,7 @@ from dittybag.services.task_access import (
     writable_view,
 )
 from dittybag.services.task_claims import require_fence
-from dittybag.services.task_service import with_comment
+from dittybag.services.task_service import TaskMark, with_comment
 
 #: Tasks that are named with a claimed task, or in a message.
 _MAX_RELATED: Final = 20
@@ -118,7 +119,7 @@ async def _claim(
 async def _with_context(transaction: Transaction, caller: Caller, task: Task, claim: Claim) -> ClaimedTask:
     """Return a claimed task with those that it belongs to and depended on, as far as the caller sees them."""
     parent = None if task.parent is None else await find_task_or_none(transaction, caller, task.parent)
-    waited_for = [other for _, other in await transaction.edges.blockers([task.id])][:_MAX_RELATED]
+    waited_for = [other for _, other in await transaction.edges.blockers([task.id], _MAX_RELATED)]
     before = [await find_task_or_none(transaction, caller, other) for other in waited_for]
     return ClaimedTask(
         task=task, claim=claim, parent=parent, done_before=[item for item in before if item is not None]
@@ -142,6 +143,32 @@ async def finish_task(
     if not fields and task.status == status:
         return task
     return await update(transaction, task, status=status, completed_at=completed_at, **fields)
+
+
+async def finish_tasks(
+    transaction: Transaction,
+    caller: Caller,
+    ids: Sequence[int],
+    *,
+    fence: int | None = None,
+    comment: str | None = None,
+    status: TaskStatus = "done",
+) -> list[TaskMark]:
+    """End the work on tasks: on all of them or, if one cannot be finished, on none."""
+    marks = []
+    for number in dict.fromkeys(ids):
+        before = await find_writable_task(transaction, caller, number)
+        after = await finish_task(transaction, caller, number, fence=fence, comment=comment, status=status)
+        marks.append(TaskMark(after, after.status != before.status))
+    return marks
+
+
+async def take_task(transaction: Transaction, caller: Caller, id: int, request: ClaimRequest) -> ClaimedTask:
+    """Claim a task even if somebody works on it, who then no longer holds it. For people."""
+    task = await find_writable_task(transaction, caller, id)
+    if task.status in ("doing", "review"):
+        await release_task(transaction, caller, id)
+    return await claim_task(transaction, caller, id, request)
 
 
 async def release_task(
@@ -212,6 +239,11 @@ async def claims_of(transaction: Transaction, caller: Caller, ids: list[int]) ->
     return {claim.task: claim for claim in claims if claim.is_live(transaction.now)}
 
 
+async def waiting_of(transaction: Transaction, caller: Caller, ids: list[int]) -> dict[int, int]:
+    """Return how many open tasks each of those that the caller has read waits for, if it is open."""
+    return await transaction.edges.waiting(ids)
+
+
 async def _ready_query(
     transaction: Transaction, caller: Caller, request: ClaimRequest, *, limit: int
 ) -> ReadyQuery:
@@ -259,7 +291,9 @@ class TaskQueueService:
 
     claim_next = writing(claim_next)
     claim = writing(claim_task)
+    take = writing(take_task)
     finish = writing(finish_task)
+    finish_all = writing(finish_tasks)
     release = writing(release_task)
     release_connection = writing(release_connection)
     renew = writing(renew_claims)
@@ -267,3 +301,4 @@ class TaskQueueService:
     is_any_ready = reading(is_any_ready)
     next_lapse = reading(next_lapse)
     claims_of = reading(claims_of)
+    waiting_of = reading(waiting_of)

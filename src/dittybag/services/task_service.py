@@ -43,6 +43,7 @@ from dittybag.services.history_service import restore_state
 from dittybag.services.task_access import (
     find_task,
     find_writable_task,
+    locked_projects,
     require_unlocked,
     task_project,
     visible_view,
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from dittybag.domain.task_drafts import TaskDraft, TaskImport
     from dittybag.domain.task_graph import TaskGraph
     from dittybag.services.task_details import TaskDetails
+    from dittybag.services.task_overview import TaskOverview
+    from dittybag.services.task_relations import TaskRelations
 
 #: The fields of a task that are lists, in which nothing occurs twice.
 _LISTS: Final = ("blocked_by", "labels", "links")
@@ -407,6 +410,7 @@ class TaskService:
     create = writing(create_task)
     create_all = writing(create_tasks)
     get = reading(find_task)
+    locked_projects = reading(locked_projects)
     status_board = reading(status_board, slow=True)
     page = reading(page_tasks)
     update = writing(update_task)
@@ -424,6 +428,13 @@ class TaskService:
     count_all = owner_reading(count_all_tasks, slow=True)
     groups = reading(task_groups, slow=True)
     stats = reading(task_stats, slow=True)
+
+    async def overview(self, caller: Caller, id: int) -> TaskOverview:
+        """See `task_overview`."""
+        # Imported here because only the page of a task needs it.
+        from dittybag.services.task_overview import task_overview
+
+        return await self._store.read(caller, task_overview, id)
 
     async def graph(
         self, caller: Caller, *, project: str | None = None, root: int | None = None, ended: bool = False
@@ -461,3 +472,10 @@ class TaskService:
         from dittybag.services.task_plan import import_tasks
 
         return await writing(import_tasks)(self, caller, drafts, project, dry_run=dry_run)
+
+    async def relations(self, caller: Caller, id: int) -> TaskRelations:
+        """See `task_relations`."""
+        # Imported here because few processes show a task in full.
+        from dittybag.services.task_relations import task_relations
+
+        return await self._store.read(caller, task_relations, id)

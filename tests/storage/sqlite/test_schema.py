@@ -51,6 +51,28 @@ def test_a_new_file_records_each_migration_once(tmp_path: Path) -> None:
     connection.close()
 
 
+def _revert_shared_tasks(connection: apsw.Connection) -> None:
+    """Undo the migration that made tasks shared."""
+    triggers = connection.execute(
+        """SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'tasks'
+           AND (name LIKE 'open_%' OR name LIKE 'task_edges_%' OR name LIKE 'claims_%')"""
+    )
+    for (name,) in list(triggers):
+        connection.execute(f"DROP TRIGGER {name}")
+    connection.execute(
+        """DROP VIEW restricted_projects;
+           DROP TABLE task_edges; DROP TABLE open_tasks; DROP TABLE open_labels; DROP TABLE claims;
+           DROP INDEX tasks_in_order; DROP INDEX tasks_by_project;
+           DROP INDEX shared_tasks; DROP INDEX shared_tasks_by_user;
+           CREATE INDEX tasks_in_order ON tasks (user, priority DESC, id, completed_at);
+           CREATE INDEX tasks_by_project ON tasks (user, project, priority DESC, id, completed_at);
+           DELETE FROM migrations WHERE number = 10"""
+    )
+    added = ("status", "project_id", "blocked_by", "parent", "assignee", "labels", "links", "comments")
+    for column in added:
+        connection.execute(f"ALTER TABLE tasks DROP COLUMN {column}")
+
+
 async def test_tasks_from_before_accents_were_ignored_are_found(tmp_path: Path) -> None:
     path = str(tmp_path / "old.db")
     store = SqliteStore(path)
@@ -59,6 +81,7 @@ async def test_tasks_from_before_accents_were_ignored_are_found(tmp_path: Path) 
     await session.task("Plain")
     await store.close()
     with closing(apsw.Connection(path)) as connection:
+        _revert_shared_tasks(connection)
         connection.execute(
             """UPDATE tasks SET folded_title = 'r\u00e9server un caf\u00e9', folded_notes = NULL WHERE id = 1;
                DELETE FROM task_index WHERE rowid = 1;
@@ -89,6 +112,7 @@ async def test_entities_from_before_the_ranked_search_are_found(tmp_path: Path) 
     await session.task("Deploy", notes="soon")
     await store.close()
     with closing(apsw.Connection(path)) as connection:
+        _revert_shared_tasks(connection)
         connection.execute(
             """DROP TABLE word_frequencies; DROP TABLE word_index; DELETE FROM migrations WHERE number = 9"""
         )

@@ -69,7 +69,8 @@ class ClaimTable:
         labels = [bindings.add(label) for label in query.labels]
         wanted = ["waits_for = 0"]
         if query.project is not None:
-            wanted.append(f"project = {bindings.add(query.project)}")
+            kind = "IS NOT NULL" if query.project else "IS NULL"
+            wanted.append(f"project = {bindings.add(query.project)} AND project_id {kind}")
         rarest = await self._rare_label(query.labels)
         wanted += [_HAS_LABEL.format(label) for place, label in enumerate(labels) if place != rarest]
         visible = visible_tasks(self._driver, query.view, bindings, "$1", table="open_tasks.")
@@ -104,9 +105,10 @@ class ClaimTable:
     @staticmethod
     def _kinds(query: ReadyQuery, visible: str) -> list[str]:
         """Return conditions for the tasks that are visible, each of which has an index in order."""
-        if query.project is not None:
-            return [visible]
-        return ['project_id IS NULL AND "user" = $1', f"project_id IS NOT NULL AND {visible}"]
+        own, shared = 'project_id IS NULL AND "user" = $1', f"project_id IS NOT NULL AND {visible}"
+        if query.project is None:
+            return [own, shared]
+        return [shared if query.project else own]
 
     async def _rare_label(self, labels: Sequence[str]) -> int | None:
         """Return the place of the label that the fewest open tasks have; `None` if many have each of them.

@@ -24,16 +24,39 @@ class EdgeTable:
     def __init__(self, driver: SqlDriver) -> None:
         self._driver = driver
 
-    async def blockers(self, tasks: Sequence[int]) -> list[tuple[int, int]]:
-        return await self._edges("task, blocker", "task", tasks)
+    async def blockers(self, tasks: Sequence[int], limit: int | None = None) -> list[tuple[int, int]]:
+        return await self._edges("task, blocker", "task", tasks, limit)
 
     async def blocked(self, tasks: Sequence[int]) -> list[tuple[int, int]]:
         return await self._edges("blocker, task", "blocker", tasks)
 
-    async def _edges(self, columns: str, key: str, tasks: Sequence[int]) -> list[tuple[int, int]]:
+    async def _edges(
+        self, columns: str, key: str, tasks: Sequence[int], limit: int | None = None
+    ) -> list[tuple[int, int]]:
+        bindings = Bindings(self._driver.list_value(tasks))
         sql = f"""SELECT DISTINCT {columns} FROM task_edges WHERE {self._driver.any_of(key, "$1")}
-                  ORDER BY {columns}"""
+                  ORDER BY {columns} {bindings.page(limit, 0)}"""
+        return [(row[0], row[1]) for row in await self._driver.rows(sql, *bindings.values)]
+
+    async def leads_to(self, tasks: Sequence[int], goal: int) -> bool:
+        waits = "SELECT EXISTS (SELECT 1 FROM task_edges WHERE blocker = $1)"
+        # Mostly nothing waits for the task, so that the others need not be followed.
+        if not await self._driver.value(waits, goal):
+            return False
+        sql = f"WITH RECURSIVE {self._reached()} SELECT EXISTS (SELECT 1 FROM reached WHERE blocker = $2)"
+        return bool(await self._driver.value(sql, self._driver.list_value(tasks), goal))
+
+    async def all_blockers(self, tasks: Sequence[int]) -> list[tuple[int, int]]:
+        sql = f"WITH RECURSIVE {self._reached()} SELECT task, blocker FROM reached ORDER BY task, blocker"
         return [(row[0], row[1]) for row in await self._driver.rows(sql, self._driver.list_value(tasks))]
+
+    def _reached(self) -> str:
+        """SQL for the edges by which the tasks of a placeholder wait for others, directly or not."""
+        # BETWEEN, because PostgreSQL without statistics would read the whole table for every step.
+        return f"""reached (task, blocker) AS (
+            SELECT task, blocker FROM task_edges WHERE {self._driver.any_of("task", "$1")}
+            UNION SELECT task_edges.task, task_edges.blocker FROM reached
+            JOIN task_edges ON task_edges.task BETWEEN reached.blocker AND reached.blocker)"""
 
     async def open_blockers(self, task: int, limit: int) -> list[int]:
         sql = """SELECT DISTINCT blocker FROM task_edges JOIN open_tasks ON open_tasks.task = blocker

@@ -96,7 +96,7 @@ CREATE INDEX ready_tasks ON open_tasks (user, coalesce(assignee, ''), priority D
     WHERE status = 'todo' AND waits_for = 0 AND project_id IS NULL;
 
 CREATE INDEX ready_tasks_by_project ON open_tasks (project, coalesce(assignee, ''), priority DESC, due, task)
-    WHERE status = 'todo' AND waits_for = 0;
+    WHERE status = 'todo' AND waits_for = 0 AND project_id IS NOT NULL;
 
 CREATE INDEX tasks_in_work ON open_tasks (priority DESC, due, task) WHERE status = 'doing';
 

@@ -39,13 +39,13 @@ CREATE TABLE open_tasks (
     due        text    COLLATE "C" NOT NULL,
     waits_for  bigint  NOT NULL
 );
--- The ready tasks in the order in which they are claimed: of a user alone, shared ones, and those of a project by name.
+-- The ready tasks in the order in which they are claimed: of a user alone, shared ones, and those of a project.
 CREATE INDEX ready_tasks ON open_tasks ("user", coalesce(assignee, ''), priority DESC, due, task)
     WHERE status = 'todo' AND waits_for = 0 AND project_id IS NULL;
 CREATE INDEX ready_shared_tasks ON open_tasks (coalesce(assignee, ''), priority DESC, due, task)
     WHERE status = 'todo' AND waits_for = 0 AND project_id IS NOT NULL;
 CREATE INDEX ready_tasks_by_project ON open_tasks (project, coalesce(assignee, ''), priority DESC, due, task)
-    WHERE status = 'todo' AND waits_for = 0;
+    WHERE status = 'todo' AND waits_for = 0 AND project_id IS NOT NULL;
 CREATE INDEX tasks_in_work ON open_tasks (priority DESC, due, task) WHERE status = 'doing';
 
 -- The labels of open tasks. Maintained by a trigger.
