@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from dittybag.services.caller import Caller
 from dittybag.services.task_queue import ClaimRequest
 from tests.accounts.accounts_world import TEAM_PROJECT, World
+from tests.postgres_servers import PostgresServer
 from tests.web.browser_client import BrowserClient
 
 BOARD = f"/p/{TEAM_PROJECT}/tasks"
@@ -30,12 +31,17 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-@pytest.fixture(params=["world", "rls_world"], ids=["sqlite", "postgres"])
-def shared(request: pytest.FixtureRequest) -> World:
-    """A world on each database."""
-    found = request.getfixturevalue(request.param)
-    assert isinstance(found, World)
-    return found
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A world on each database. Other tests assume that users see no tasks of others."""
+    database = None
+    if request.param == "postgres":
+        server = request.getfixturevalue("server")
+        assert isinstance(server, PostgresServer)
+        server.sql("CREATE DATABASE shared_task_pages OWNER clerk")
+        database = server.url("shared_task_pages", user="clerk")
+    with World(tmp_path_factory.mktemp("world"), database) as world:
+        yield world
 
 
 def browser(world: World, holder: str) -> BrowserClient:
