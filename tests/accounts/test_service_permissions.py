@@ -175,7 +175,6 @@ CASES: dict[str, ServiceCall] = {
     "tasks.create_all": own(
         lambda it, who, populated: it.create_all(who, [{"title": "New"}, {"title": "Newer"}]), changes=True
     ),
-    "tasks.overview": own(lambda it, who, populated: it.overview(who, populated.task)),
     "tasks.locked_projects": own(lambda it, who, populated: it.locked_projects(who)),
     "tasks.get": own(lambda it, who, populated: it.get(who, populated.task)),
     "tasks.details": own(lambda it, who, populated: it.details(who, populated.task)),
@@ -222,7 +221,6 @@ CASES: dict[str, ServiceCall] = {
     "task_queue.claims_of": own(lambda it, who, populated: it.claims_of(who, [populated.task])),
     "tasks.groups": own(lambda it, who, populated: it.groups(who)),
     "tasks.stats": own(lambda it, who, populated: it.stats(who)),
-    "tasks.relations": own(lambda it, who, populated: it.relations(who, populated.task)),
 }
 
 MEMBER = Principal("alice", "write", "write")

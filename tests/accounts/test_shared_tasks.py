@@ -120,7 +120,7 @@ async def _claimed(team: Team, who: Caller, method: str) -> Any:
 #: Methods that find the task.
 CALLS: Final = {
     "tasks.get": reads(lambda team, who: team.workspace.tasks.get(who, team.task.id)),
-    "tasks.relations": reads(lambda team, who: team.workspace.tasks.relations(who, team.task.id)),
+    "tasks.details": reads(lambda team, who: team.workspace.tasks.details(who, team.task.id)),
     "tasks.graph": reads(lambda team, who: team.workspace.tasks.graph(who, root=team.task.id)),
     "tasks.latest_change": reads(lambda team, who: team.workspace.tasks.latest_change(who, team.task.id)),
     "tasks.update": changes(lambda team, who: team.workspace.tasks.update(who, team.task.id, priority=5)),
@@ -243,7 +243,7 @@ async def test_a_hidden_task_that_blocks_is_not_named(team: Team) -> None:
         await queue.claim(wanda, own.id, REQUEST)
     assert SECRET not in str(refused.value)
     for task in (own, other):
-        assert SECRET not in repr(await team.workspace.tasks.relations(wanda, task.id))
+        assert SECRET not in repr(await team.workspace.tasks.details(wanda, task.id))
     assert "you cannot see" in str(refused.value)
     with pytest.raises(TaskCycle) as cycle:
         await team.workspace.tasks.update(wanda, other.id, blocked_by=(own.id,))

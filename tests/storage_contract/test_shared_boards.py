@@ -80,7 +80,7 @@ async def test_the_details_of_a_task_name_what_belongs_to_it(session: StoreSessi
     ).id
     part = await tasks.create(session.caller, title="Part", parent=number)
     after = await tasks.create(session.caller, title="After", blocked_by=(number,))
-    found = await tasks.overview(session.caller, number)
+    found = await tasks.details(session.caller, number)
     assert found.parent is not None
     assert (found.parent.id, found.waits_for, found.writable) == (whole.id, 2, True)
     assert [[task.id for task in group] for group in (found.blockers, found.blocked, found.parts)] == [
@@ -93,6 +93,6 @@ async def test_the_details_of_a_task_name_what_belongs_to_it(session: StoreSessi
     await tasks.complete_all(session.caller, [before.id, part.id])
     agent = replace(session.caller, actor="agent", interface="mcp")
     claimed = await queue.claim(agent, number, ClaimRequest())
-    found = await tasks.overview(session.caller, number)
+    found = await tasks.details(session.caller, number)
     assert (found.claim, found.claimed_via) == (claimed.claim, "mcp")
-    assert (found.part_count, found.ended_parts, found.waits_for) == (1, 1, 0)
+    assert (found.part_counts.total, found.part_counts.ended, found.waits_for) == (1, 1, 0)

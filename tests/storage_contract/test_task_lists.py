@@ -54,17 +54,17 @@ async def test_a_task_is_shown_with_those_around_it(session: StoreSession) -> No
     second = await add(session, "second", parent=whole.id, blocked_by=(first.id,))
     third = await add(session, "third", blocked_by=(second.id,))
     claimed = await session.workspace.task_queue.claim(session.caller, second.id, REQUEST)
-    shown = await session.workspace.tasks.relations(session.caller, second.id)
+    shown = await session.workspace.tasks.details(session.caller, second.id)
     assert (shown.task, shown.claim) == (claimed.task, claimed.claim)
     assert shown.parent is not None
     assert shown.parent.id == whole.id
     assert [task.id for task in shown.blockers] == [first.id]
-    assert ([task.id for task in shown.blocks], shown.parts) == ([third.id], [])
-    around = await session.workspace.tasks.relations(session.caller, whole.id)
+    assert ([task.id for task in shown.blocked], shown.parts) == ([third.id], [])
+    around = await session.workspace.tasks.details(session.caller, whole.id)
     assert [(part.id, part.status) for part in around.parts] == [(first.id, "done"), (second.id, "doing")]
-    assert (around.blockers, around.blocks, around.parent, around.claim) == ([], [], None, None)
+    assert (around.blockers, around.blocked, around.parent, around.claim) == ([], [], None, None)
     with pytest.raises(TaskNotFound):
-        await session.workspace.tasks.relations(session.caller, 10**30)
+        await session.workspace.tasks.details(session.caller, 10**30)
 
 
 async def test_people_take_tasks_away_and_agents_do_not(session: StoreSession) -> None:

@@ -26,7 +26,7 @@ from dittybag.domain.times import iso
 
 if TYPE_CHECKING:
     from dittybag.domain.task_graph import GraphTask
-    from dittybag.services.task_relations import TaskRelations
+    from dittybag.services.task_details import TaskDetails
 
 #: The length of the bar that shows how many parts are done.
 _BAR: Final = 20
@@ -42,28 +42,28 @@ def show(id: int, options: WorkspaceOptions) -> None:
     Example:
       dittybag task show 3
     """
-    relations = options.run(lambda session: session.workspace.tasks.relations(session.caller, id))
+    details = options.run(lambda session: session.workspace.tasks.details(session.caller, id))
     if wants_json():
-        print_json(_relations_data(relations))
+        print_json(_details_data(details))
         return
     holder = []
-    if relations.claim is not None:
-        held = f"{clip_line(relations.claim.holder)} until {format_local(relations.claim.until)}"
-        holder = [("held by", f"{held} (fence {relations.claim.fence})")]
-    print_task(relations.task, parent=relations.parent, more=holder)
-    _print_related(relations)
-    print_comments(relations.task.comments)
+    if details.claim is not None:
+        held = f"{clip_line(details.claim.holder)} until {format_local(details.claim.until)}"
+        holder = [("held by", f"{held} (fence {details.claim.fence})")]
+    print_task(details.task, parent=details.parent, more=holder)
+    _print_related(details)
+    print_comments(details.task.comments)
 
 
-def _relations_data(relations: TaskRelations) -> dict[str, Any]:
+def _details_data(details: TaskDetails) -> dict[str, Any]:
     return {
-        **task_data(relations.task, local_now()),
-        "claim": None if relations.claim is None else claim_data(relations.claim),
-        "parent_task": None if relations.parent is None else brief_data(relations.parent),
-        "parts": [brief_data(task) for task in relations.parts],
-        "parts_done": _count_done(relations.parts),
-        "blockers": [brief_data(task) for task in relations.blockers],
-        "blocks": [brief_data(task) for task in relations.blocks],
+        **task_data(details.task, local_now()),
+        "claim": None if details.claim is None else claim_data(details.claim),
+        "parent_task": None if details.parent is None else brief_data(details.parent),
+        "parts": [brief_data(task) for task in details.parts],
+        "parts_done": _count_done(details.parts),
+        "blockers": [brief_data(task) for task in details.blockers],
+        "blocks": [brief_data(task) for task in details.blocked],
     }
 
 
@@ -106,18 +106,18 @@ def print_task(
         click.echo(terminal_safe(task.notes), nl=not task.notes.endswith("\n"))
 
 
-def _print_related(relations: TaskRelations) -> None:
-    if relations.parts:
+def _print_related(details: TaskDetails) -> None:
+    if details.parts:
         from dittybag.cli.task_bars import progress_bar
 
-        done, total = _count_done(relations.parts), len(relations.parts)
-        print_group(f"Parts: {done} of {total} done {progress_bar(done, total, _BAR)}", relations.parts)
-    print_group("Waits for" if _is_waiting(relations) else "Waited for", relations.blockers)
-    print_group("Blocks" if not relations.task.ended else "Blocked", relations.blocks)
+        done, total = _count_done(details.parts), len(details.parts)
+        print_group(f"Parts: {done} of {total} done {progress_bar(done, total, _BAR)}", details.parts)
+    print_group("Waits for" if _is_waiting(details) else "Waited for", details.blockers)
+    print_group("Blocks" if not details.task.ended else "Blocked", details.blocked)
 
 
-def _is_waiting(relations: TaskRelations) -> bool:
-    return any(not task.ended for task in relations.blockers)
+def _is_waiting(details: TaskDetails) -> bool:
+    return any(not task.ended for task in details.blockers)
 
 
 def print_group(title: str, tasks: Sequence[GraphTask | Task]) -> None:

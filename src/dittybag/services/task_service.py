@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from dittybag.domain.task_drafts import TaskDraft, TaskImport
     from dittybag.domain.task_graph import TaskGraph
     from dittybag.services.task_details import TaskDetails
-    from dittybag.services.task_overview import TaskOverview
-    from dittybag.services.task_relations import TaskRelations
 
 #: The fields of a task that are lists, in which nothing occurs twice.
 _LISTS: Final = ("blocked_by", "labels", "links")
@@ -429,13 +427,6 @@ class TaskService:
     groups = reading(task_groups, slow=True)
     stats = reading(task_stats, slow=True)
 
-    async def overview(self, caller: Caller, id: int) -> TaskOverview:
-        """See `task_overview`."""
-        # Imported here because only the page of a task needs it.
-        from dittybag.services.task_overview import task_overview
-
-        return await self._store.read(caller, task_overview, id)
-
     async def graph(
         self, caller: Caller, *, project: str | None = None, root: int | None = None, ended: bool = False
     ) -> TaskGraph:
@@ -472,10 +463,3 @@ class TaskService:
         from dittybag.services.task_plan import import_tasks
 
         return await writing(import_tasks)(self, caller, drafts, project, dry_run=dry_run)
-
-    async def relations(self, caller: Caller, id: int) -> TaskRelations:
-        """See `task_relations`."""
-        # Imported here because few processes show a task in full.
-        from dittybag.services.task_relations import task_relations
-
-        return await self._store.read(caller, task_relations, id)

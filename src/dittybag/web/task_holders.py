@@ -10,7 +10,7 @@ from dittybag.domain.changes import Interface
 from dittybag.domain.claims import MICROSECONDS
 from dittybag.domain.tasks import TaskListing
 from dittybag.services.project_overview import is_person
-from dittybag.services.task_overview import TaskOverview
+from dittybag.services.task_details import TaskDetails
 
 #: Seconds of each unit of time, longest first, as in the script that counts down.
 _SPANS: Final = ((3600, "h"), (60, "min"), (1, "s"))
@@ -51,10 +51,10 @@ def holder_of(task: TaskListing, now: int, person: str) -> HolderDisplay | None:
     return _display(task.holder, task.held_until, task.claimed_via, now, person)
 
 
-def holder_of_overview(overview: TaskOverview, now: int, person: str) -> HolderDisplay | None:
+def holder_of_details(details: TaskDetails, now: int, person: str) -> HolderDisplay | None:
     """Return the holder of a task; `None` if nobody has claimed it."""
-    claim = overview.claim
-    return None if claim is None else _display(claim.holder, claim.until, overview.claimed_via, now, person)
+    claim = details.last_claim
+    return None if claim is None else _display(claim.holder, claim.until, details.claimed_via, now, person)
 
 
 def _display(name: str, until: int, via: Interface | None, now: int, person: str) -> HolderDisplay:

@@ -112,11 +112,11 @@ async def move(request: WebRequest) -> WebResponse:
 
 async def _waiting_message(request: WebRequest, number: int) -> str:
     """Return why a task that is to do cannot be made ready; empty if it can."""
-    overview = await request.workspace.tasks.overview(request.caller, number)
-    if overview.task.status != "todo" or not overview.waits_for:
+    details = await request.workspace.tasks.details(request.caller, number)
+    if details.task.status != "todo" or not details.waits_for:
         return ""
-    waits = format_count(overview.waits_for, "open task")
-    return f"‘{overview.task.title}’ waits for {waits}. It becomes ready when they are done or dropped."
+    waits = format_count(details.waits_for, "open task")
+    return f"‘{details.task.title}’ waits for {waits}. It becomes ready when they are done or dropped."
 
 
 def _respond_with_message(request: WebRequest, status: int, message: str) -> WebResponse:

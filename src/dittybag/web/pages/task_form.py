@@ -15,7 +15,7 @@ from dittybag.domain.due_dates import EXAMPLES, NotADate, parse_optional_due_dat
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import DittybagError, Invalid, Outdated, Problem, TaskCycle, TaskNotFound, require
 from dittybag.domain.tasks import COMMENT_LENGTH, DEFAULT_ENERGY, DEFAULT_TIME_ESTIMATE, Task
-from dittybag.services.task_overview import LinkedEntity, TaskOverview
+from dittybag.services.task_details import LinkedEntity, TaskDetails
 from dittybag.web.browser_requests import (
     WebRequest,
     WebResponse,
@@ -35,7 +35,7 @@ from dittybag.web.task_display import (
     effort_of,
     local_now,
 )
-from dittybag.web.task_holders import holder_of_overview
+from dittybag.web.task_holders import holder_of_details
 from dittybag.web.template_rendering import render_page
 
 #: Longer notes are cut when they are rendered; the form has all of them.
@@ -57,14 +57,14 @@ class TaskLink(Struct, frozen=True):
 
 
 async def show_form(request: WebRequest) -> WebResponse:
-    overview = await request.workspace.tasks.overview(request.caller, request.number_in_path("id"))
-    return await _render_form(request, overview, _stored(overview.task))
+    details = await request.workspace.tasks.details(request.caller, request.number_in_path("id"))
+    return await _render_form(request, details, _stored(details.task))
 
 
 async def show_context(request: WebRequest) -> WebResponse:
     """Return what belongs to a task, for an open page: its claim, its edges and its comments."""
-    overview = await request.workspace.tasks.overview(request.caller, request.number_in_path("id"))
-    return render_page(request, "tasks/task_context.html", **_context_values(request, overview))
+    details = await request.workspace.tasks.details(request.caller, request.number_in_path("id"))
+    return render_page(request, "tasks/task_context.html", **_context_values(request, details))
 
 
 async def save_task(request: WebRequest) -> WebResponse:
@@ -78,18 +78,18 @@ async def save_task(request: WebRequest) -> WebResponse:
         # A form without a version overwrites: the task was deleted and restored in the meantime.
         await tasks.update(request.caller, number, version=form.version or None, **fields)
     except Outdated:
-        overview = await tasks.overview(request.caller, number)
-        form = await form.with_conflict(request, overview.task, _changed(overview.task, fields))
-        return await _render_form(request, overview, form, 409)
+        details = await tasks.details(request.caller, number)
+        form = await form.with_conflict(request, details.task, _changed(details.task, fields))
+        return await _render_form(request, details, form, 409)
     except TaskNotFound:
         # Raises again if the task never existed.
         deletion = await tasks.latest_change(request.caller, number)
         assert isinstance(deletion.before, Task)
         return await _render_form(request, _deleted(deletion.before), form, 409, deletion=deletion)
     except FORM_ERRORS as error:
-        overview = await tasks.overview(request.caller, number)
-        form = _with_error(form, error, overview.task, fields)
-        return await _render_form(request, overview, form, status_of(error))
+        details = await tasks.details(request.caller, number)
+        form = _with_error(form, error, details.task, fields)
+        return await _render_form(request, details, form, status_of(error))
     return await respond_with_notice(request, number)
 
 
@@ -108,10 +108,10 @@ async def add_comment(request: WebRequest) -> WebResponse:
         require([Problem("comment", "A comment must not be empty")] * (not text))
         await tasks.update(request.caller, number, comment=text)
     except Invalid as error:
-        overview = await tasks.overview(request.caller, number)
-        form = _stored(overview.task)
+        details = await tasks.details(request.caller, number)
+        form = _stored(details.task)
         form = replace(form, values={**form.values, "comment": text}, problems=tuple(error.problems))
-        return await _render_form(request, overview, form, 422)
+        return await _render_form(request, details, form, 422)
     return await respond_with_notice(request, number)
 
 
@@ -194,9 +194,9 @@ def _with_error(form: EntityForm, error: DittybagError, task: Task, fields: Mapp
     return replace(form, problems=[Problem(_NUMBERS if is_new else "parent", str(error))])
 
 
-def _deleted(task: Task) -> TaskOverview:
+def _deleted(task: Task) -> TaskDetails:
     """Return a deleted task without what belonged to it."""
-    return TaskOverview(
+    return TaskDetails(
         task=task,
         writable=True,
         claim=None,
@@ -217,13 +217,13 @@ def _deleted(task: Task) -> TaskOverview:
 
 async def _render_form(
     request: WebRequest,
-    overview: TaskOverview,
+    details: TaskDetails,
     form: EntityForm,
     status: int = 200,
     *,
     deletion: Change | None = None,
 ) -> WebResponse:
-    task = overview.task
+    task = details.task
     notice = await find_notice(request)
     names = await _project_names(request)
     current = form.value("project") or task.project or ""
@@ -247,19 +247,19 @@ async def _render_form(
         effort=effort_of(task),
         examples=EXAMPLES,
         comment_length=COMMENT_LENGTH,
-        **_context_values(request, overview),
+        **_context_values(request, details),
     )
 
 
-def _context_values(request: WebRequest, overview: TaskOverview) -> dict[str, Any]:
+def _context_values(request: WebRequest, details: TaskDetails) -> dict[str, Any]:
     """Return what the part of the page that is refreshed shows."""
-    task, now = overview.task, time.time_ns() // 1000
+    task, now = details.task, time.time_ns() // 1000
     return {
         "task": task,
-        "overview": overview,
-        "writable": overview.writable and request.can_write_own,
-        "holder": holder_of_overview(overview, now, request.context.person),
-        "links": [_task_link(link, overview.linked.get(link)) for link in task.links],
+        "details": details,
+        "writable": details.writable and request.can_write_own,
+        "holder": holder_of_details(details, now, request.context.person),
+        "links": [_task_link(link, details.linked.get(link)) for link in task.links],
         "state_of": lambda other: other.state(now),
         "task_link": lambda number: request.link(f"/tasks/{number}"),
     }
