@@ -44,24 +44,24 @@ class TaskDetails(Struct, frozen=True, kw_only=True):
     #: Whether the caller may change it.
     writable: bool
     #: Who holds it, or held it until the claim lapsed.
-    last_claim: Claim | None
+    last_claim: Claim | None = None
     #: The same, but `None` if it has lapsed.
-    claim: Claim | None
+    claim: Claim | None = None
     #: How the holder claimed it; `None` if it is not known.
-    claimed_via: Interface | None
-    parent: GraphTask | None
+    claimed_via: Interface | None = None
+    parent: GraphTask | None = None
     #: Those of the parent, this task included.
-    siblings: TaskParts
+    siblings: TaskParts = TaskParts()
     #: The tasks that it is blocked by, done ones included.
-    blockers: list[GraphTask]
+    blockers: list[GraphTask] = []
     #: The tasks that are blocked by it.
-    blocked: list[GraphTask]
-    parts: list[GraphTask]
-    part_counts: TaskParts
+    blocked: list[GraphTask] = []
+    parts: list[GraphTask] = []
+    part_counts: TaskParts = TaskParts()
     #: The number of open tasks that it waits for, its parts included.
-    waits_for: int
+    waits_for: int = 0
     #: The prompts and resources among its links.
-    linked: dict[str, LinkedEntity]
+    linked: dict[str, LinkedEntity] = {}
 
 
 async def task_details(transaction: Transaction, caller: Caller, id: int) -> TaskDetails:

@@ -194,24 +194,6 @@ def _with_error(form: EntityForm, error: DittybagError, task: Task, fields: Mapp
     return replace(form, problems=[Problem(_NUMBERS if is_new else "parent", str(error))])
 
 
-def _deleted(task: Task) -> TaskDetails:
-    """Return a deleted task without what belonged to it."""
-    return TaskDetails(
-        task=task,
-        writable=True,
-        claim=None,
-        claimed_via=None,
-        parent=None,
-        blockers=[],
-        blocked=[],
-        parts=[],
-        part_count=0,
-        ended_parts=0,
-        waits_for=0,
-        linked={},
-    )
-
-
 # The page
 
 
