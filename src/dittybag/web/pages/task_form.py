@@ -85,7 +85,8 @@ async def save_task(request: WebRequest) -> WebResponse:
         # Raises again if the task never existed.
         deletion = await tasks.latest_change(request.caller, number)
         assert isinstance(deletion.before, Task)
-        return await _render_form(request, _deleted(deletion.before), form, 409, deletion=deletion)
+        gone = TaskDetails(task=deletion.before, writable=True)
+        return await _render_form(request, gone, form, 409, deletion=deletion)
     except FORM_ERRORS as error:
         details = await tasks.details(request.caller, number)
         form = _with_error(form, error, details.task, fields)
