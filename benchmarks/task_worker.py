@@ -30,8 +30,10 @@ async def main(location: str, name: str) -> None:
     while claimed := await workspace.task_waiting.claim_next(caller, ClaimRequest(), IDLE):
         start = time.time()
         await asyncio.sleep(float(claimed.task.notes or 0))
+        # Before others can see that it is done.
+        end = time.time()
         await workspace.task_queue.finish(caller, claimed.task.id, fence=claimed.claim.fence)
-        print(claimed.task.id, start, time.time(), flush=True)
+        print(claimed.task.id, start, end, flush=True)
     await workspace.store.close()
 
 

@@ -13,6 +13,7 @@ from dittybag.domain.errors import ChangeNotFound, DittybagError, ProjectGone
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import ChangeQuery
+from dittybag.domain.tasks import Task
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.library_search import NO_LIBRARIES
@@ -22,6 +23,7 @@ from dittybag.storage.postgres.postgres_store import PostgresStore
 from dittybag.storage.sql.sql_transaction import SqlTransaction
 from tests.accounts.accounts_world import (
     HIDDEN_PROJECT,
+    OPEN_PROJECT,
     OWNER,
     STRANGER,
     TEAM_PROJECT,
@@ -309,16 +311,26 @@ def leaks(world: World, who: TokenHolder, operations: dict[str, MatrixRow], *, t
             for value in map(str, arguments.values()):
                 # The response may repeat the arguments.
                 text = text.replace(value, "") if len(value) > len(word_of("")) else text
+            if HIDDEN_PROJECT in repr(arguments):
+                text = text.replace(f"Project '{HIDDEN_PROJECT}' does not exist", "")
             changed = world.run(world.workspace.history.page(OWNER, ChangeQuery(limit=100)))
             entities = [
                 change.after or change.before
                 for change in changed
                 if change.seq > before and change.kind == "task"
             ]
-            is_foreign = any(getattr(entity, "user", who.user) != who.user for entity in entities)
+            is_foreign = any(_is_foreign(world, who, entity) for entity in entities)
             if is_foreign or any(word in text for word in forbidden_words(who.user)):
                 found.add(name)
     return found
+
+
+def _is_foreign(world: World, who: TokenHolder, entity: Any) -> bool:
+    """Whether a task is another user's, or belongs to a project that the user is not a member of."""
+    if not isinstance(entity, Task) or entity.project_id is None:
+        return getattr(entity, "user", who.user) != who.user
+    allowed = {world.projects[TEAM_PROJECT]} if who.role == "write" else set()
+    return entity.project_id in set(world.projects.values()) - {world.projects[OPEN_PROJECT]} - allowed
 
 
 OWN_TOOLS = {name: row for (profile, name), row in TOOLS.items() if profile == "all"}

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from dittybag.assembly.store_factory import open_store
@@ -20,6 +21,7 @@ from dittybag.services.caller import Caller
 from dittybag.services.task_queue import ClaimedTask, ClaimRequest
 from dittybag.services.workspace import Workspace
 from tests.repetitions import SEED, repetitions
+from tests.stdio_server_process import StdioServerProcess
 from tests.storage_contract.backends import BACKENDS, Backend
 from tests.torture.task_process import LEASE, TaskProcess, agent
 
@@ -34,6 +36,8 @@ HOLDERS: Final = 20
 LONGEST_LIFE: Final = 0.4
 #: Writes by every holder that lost its claim.
 LATE_WRITES: Final = 12
+
+CONNECTIONS: Final = repetitions(8, 200)
 
 WAKES: Final = repetitions(40, 1000)
 WAITERS: Final = {"sqlite": 20, "postgres": 9}
@@ -175,6 +179,33 @@ async def _check_kept(workspace: Workspace, journal: Mapping[str, tuple[int, int
         kept.setdefault(task, {None}).add(f"{name} {number + 1}")
     for task, possible in kept.items():
         assert (await workspace.tasks.get(OWNER, task)).notes in possible, f"task {task}: {possible}"
+
+
+@pytest.mark.timeout(120 + CONNECTIONS)
+async def test_the_tasks_of_stdio_connections_that_end_are_ready_within_a_second(
+    location: str, workspace: Workspace
+) -> None:
+    """A client may die at any moment, also while the server claims a task for it."""
+    rng = random.Random(SEED)
+    await add_tasks(workspace, 3)
+    call = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "task_next", "arguments": {}}}
+    calls = [msgspec.json.encode({"id": number, **call}) for number in range(3)]
+    slowest, answered = 0.0, 0
+    for _ in range(CONNECTIONS):
+        with StdioServerProcess("dittybag", "serve", "--profile", "agent", "--db", location) as server:
+            server.handshake()
+            server.send(*calls)
+            select.select([server.from_server], [], [], rng.uniform(0, 0.05))
+            server.hang_up()
+            lines, error, status = await asyncio.to_thread(server.rest)
+            ended = time.monotonic()
+        assert (error, status) == ("", 0)
+        answered += bool(lines)
+        while (await workspace.task_queue.ready(OWNER, RESCUE, limit=9)).total < 3:
+            assert time.monotonic() < ended + PROMPTLY, lines
+        slowest = max(slowest, time.monotonic() - ended)
+    print(f"{CONNECTIONS} connections, ready again after {slowest:.2f} s")
+    assert answered, "some must end while they hold tasks"
 
 
 @pytest.mark.timeout(120 + 2 * WAKES)

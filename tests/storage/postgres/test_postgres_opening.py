@@ -156,8 +156,8 @@ DOWN_MIGRATIONS = {
         CREATE INDEX tasks_in_order ON tasks ("user", priority DESC, id, completed_at);
         CREATE INDEX tasks_by_project ON tasks ("user", project, priority DESC, id, completed_at);
         CREATE POLICY own ON tasks USING ("user" = (SELECT viewer()));
-        CREATE POLICY own ON changes USING (kind = 'task');
-        CREATE POLICY shared ON changes USING (kind <> 'task');
+        CREATE POLICY own ON changes USING (kind = 'task' AND viewer() IS NOT NULL);
+        CREATE POLICY shared ON changes USING (kind <> 'task' AND viewer() IS NOT NULL);
     """,
     6: "",
     5: "ALTER TABLE sessions DROP COLUMN owner;",
