@@ -61,6 +61,16 @@ def _mine(who: TokenHolder) -> str:
     return word_of(who.user)
 
 
+def _after_new_prompt(**arguments: Any) -> Make:
+    """Create a prompt, whose change is among the latest ones."""
+
+    def ask(world: World, who: TokenHolder) -> Json:
+        world.new_prompt()
+        return arguments
+
+    return ask
+
+
 def _change_of(make: Callable[[World], object]) -> Make:
     """Make a change and return its seq."""
 
@@ -328,7 +338,9 @@ _AGENT: dict[str, MatrixRow] = {
         pairs=_foreign_refs(priority=5)[:3],
     ),
     **_QUEUE,
-    "history": MatrixRow(touches="project", ask=_constant(limit=100), shows=_team, pairs=_foreign_refs()[:3]),
+    "history": MatrixRow(
+        touches="project", ask=_after_new_prompt(limit=100), shows=_team, pairs=_foreign_refs()[:3]
+    ),
     "undo": MatrixRow(
         touches="project",
         writes=True,
@@ -373,7 +385,7 @@ TOOLS: dict[tuple[str, str], MatrixRow] = {
     ("all", "use_prompt"): _USE_PROMPT,
     ("all", "list_changes"): MatrixRow(
         touches="project",
-        ask=_constant(limit=100),
+        ask=_after_new_prompt(limit=100),
         shows=_team,
         pairs=(
             ForeignPair(

@@ -175,6 +175,7 @@ CASES: dict[str, ServiceCall] = {
     "tasks.create_all": own(
         lambda it, who, populated: it.create_all(who, [{"title": "New"}, {"title": "Newer"}]), changes=True
     ),
+    "tasks.locked_projects": own(lambda it, who, populated: it.locked_projects(who)),
     "tasks.get": own(lambda it, who, populated: it.get(who, populated.task)),
     "tasks.details": own(lambda it, who, populated: it.details(who, populated.task)),
     "tasks.page": own(lambda it, who, populated: it.page(who, TaskQuery(user="bob", limit=10))),
@@ -211,6 +212,13 @@ CASES: dict[str, ServiceCall] = {
         lambda it, who, populated: it.claim(who, populated.task, ClaimRequest()), changes=True
     ),
     "task_queue.finish": own(lambda it, who, populated: it.finish(who, populated.task), changes=True),
+    "task_queue.finish_all": own(
+        lambda it, who, populated: it.finish_all(who, [populated.task]), changes=True
+    ),
+    "task_queue.take": own(
+        lambda it, who, populated: it.take(who, populated.task, ClaimRequest()), changes=True
+    ),
+    "task_queue.waiting_of": own(lambda it, who, populated: it.waiting_of(who, [populated.task])),
     "task_queue.release": own(_release, changes=True),
     "task_queue.release_connection": own(lambda it, who, populated: it.release_connection(who, "c")),
     "task_queue.renew": own(lambda it, who, populated: it.renew(who, "c"), changes=True),

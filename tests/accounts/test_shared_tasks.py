@@ -120,6 +120,7 @@ async def _claimed(team: Team, who: Caller, method: str) -> Any:
 #: Methods that find the task.
 CALLS: Final = {
     "tasks.get": reads(lambda team, who: team.workspace.tasks.get(who, team.task.id)),
+    "tasks.details": reads(lambda team, who: team.workspace.tasks.details(who, team.task.id)),
     "tasks.graph": reads(lambda team, who: team.workspace.tasks.graph(who, root=team.task.id)),
     "tasks.latest_change": reads(lambda team, who: team.workspace.tasks.latest_change(who, team.task.id)),
     "tasks.update": changes(lambda team, who: team.workspace.tasks.update(who, team.task.id, priority=5)),
@@ -133,6 +134,10 @@ CALLS: Final = {
     "tasks.undo_latest": changes(_undo_latest),
     "task_queue.claim": changes(
         lambda team, who: team.workspace.task_queue.claim(who, team.task.id, REQUEST)
+    ),
+    "task_queue.take": changes(lambda team, who: team.workspace.task_queue.take(who, team.task.id, REQUEST)),
+    "task_queue.finish_all": changes(
+        lambda team, who: team.workspace.task_queue.finish_all(who, [team.task.id], comment="c")
     ),
     "task_queue.finish": changes(lambda team, who: _claimed(team, who, "finish")),
     "task_queue.release": changes(lambda team, who: _claimed(team, who, "release")),
@@ -237,6 +242,8 @@ async def test_a_hidden_task_that_blocks_is_not_named(team: Team) -> None:
     with pytest.raises(TaskNotReady) as refused:
         await queue.claim(wanda, own.id, REQUEST)
     assert SECRET not in str(refused.value)
+    for task in (own, other):
+        assert SECRET not in repr(await team.workspace.tasks.details(wanda, task.id))
     assert "you cannot see" in str(refused.value)
     with pytest.raises(TaskCycle) as cycle:
         await team.workspace.tasks.update(wanda, other.id, blocked_by=(own.id,))

@@ -120,3 +120,20 @@ def test_the_sample_can_be_saved_but_overwrites_no_file(tmp_path: Path) -> None:
     before = kept.read_bytes()
     assert "already exists" in dittybag(tmp_path, "demo", "--keep", str(kept), status=2).stderr
     assert kept.read_bytes() == before
+
+
+def test_the_sample_has_tasks_of_people_and_agents(tmp_path: Path) -> None:
+    kept = str(tmp_path / "sample.db")
+    run_in_terminal(
+        tmp_path / "home",
+        *("demo", "--no-browser", "--keep", kept),
+        answers=[("Press Ctrl-C to stop", "\x03")],
+    )
+    listed = data(dittybag(tmp_path, "task", "list", "-p", "auth-module", "--all", "--db", kept, "--json"))
+    tasks = listed["tasks"]
+    assert {task["status"] for task in tasks} == {"todo", "doing", "review", "done"}
+    assert {"ann", "claude-code", "cursor"} <= {task["assignee"] for task in tasks}
+    assert [task["claim"]["holder"] for task in tasks if task["claim"]] == ["claude-code"]
+    assert any(task["parent"] and task["blocked_by"] and task["labels"] for task in tasks)
+    ready = data(dittybag(tmp_path, "task", "list", "--ready", "--db", kept, "--json"))["tasks"]
+    assert [task["shared"] for task in ready] == [True, False]

@@ -37,7 +37,7 @@ def home(tmp_path: Path) -> Path:
     """A prompt created by Ann and updated by Bob, and a task."""
     as_actor(tmp_path, "ann", "prompt", "add", "review", "one\ntwo\nthree\n", "-t", "code")
     as_actor(tmp_path, "bob", "prompt", "update", "review", "one\n2\nthree\n", "--title", "A review")
-    as_actor(tmp_path, "ann", "task", "add", "Write tests", "-p", "auth")
+    as_actor(tmp_path, "ann", "task", "add", "Write tests")
     return tmp_path
 
 

@@ -221,6 +221,7 @@ def test_a_flowchart_of_10_000_tasks() -> None:
 
 async def fill(workspace: Workspace) -> None:
     caller = Caller((await workspace.projects.find("default")).id, "ann")
+    await workspace.projects.create("auth", actor="ann")
     create = workspace.tasks.create
     await create(caller, title="Design")
     await create(caller, title="Build [31m\u202e red", blocked_by=(1,))

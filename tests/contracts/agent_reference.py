@@ -73,6 +73,27 @@ text `"more": "900 more characters; offset=11900"`. JSON is never cut.
 
 `null` counts as absent, except for `due_date` of `task_update`, which it clears. Unknown arguments are refused.
 
+## Claims
+
+`task_next` claims a task: it is `doing`, assigned to the caller, and only calls that name its `fence` change it until the claim ends. Everything
+else is refused with `TASK_CLAIMED`, and a fence that is no longer valid with `CLAIM_LOST`.
+
+| what | effect on claims |
+|---|---|
+| a call with the `fence` | renews the claim |
+| any call of a stdio connection or HTTP session | renews its claims, if a third of the shortest lease has passed |
+| the end of a stdio connection, or DELETE of an HTTP session | releases its claims at once |
+| the end of the lease, `until` | the next `task_next` gets the task |
+| `task_done`, `task_release`, or a person who changes status or assignee | ends the claim |
+| a request without a session | has no connection: only the lease counts |
+
+`task_next` gives the task with the highest priority first, then overdue ones and those that are due, then the oldest. Without `project`, it looks in
+the project of the connection; in the project `default`, at everything that the caller may change. With `wait`, later calls of the same connection do
+not wait for it, and it sends progress notifications if the client asks for them.
+
+The resource `dittybag://tasks/ready` has the tasks that can be claimed now: `total`, and in `tasks` the first 50 as in `task_list`. Clients can subscribe
+to it, and are notified when it may have changed, at most a few times a second. The profile `all` lists it among the resource templates.
+
 ## Errors
 
 An error is a text with `isError`: JSON with a code and a message, which has at most 4,000 characters and says what
@@ -102,7 +123,18 @@ ARGUMENTS: Final = {
     "actor": "Only changes by this client or user",
     "content": "The text",
     "description": "What it is for",
-    "done": "`true`: completed tasks, or complete it; `false`: open tasks, or reopen it",
+    "assignee": "A user, or what an agent calls itself",
+    "blocked_by": "The tasks that must be done first",
+    "comment": "Added with your name and the time: what came out, or how far you came",
+    "fence": "The number of your claim, from `task_next`",
+    "label": "Only tasks with this label",
+    "labels": "In `task_next`: only tasks that have all of these",
+    "lease": "How long the claim lasts without a call: `90s`, `15m` or `2h`; at most 24 hours",
+    "links": "Prompts, resources and URLs",
+    "parent": "The task that it is a part of",
+    "ready": "Only tasks that are to do and wait for no other",
+    "status": "`todo`, `doing`, `review`, `done` or `dropped`; in `task_list`, open tasks if absent",
+    "wait": "How long to wait until a task is ready, as in `10m`; at most 24 hours",
     "due_by": "Only tasks that are due on or before this day: a date in words or ISO 8601",
     "due_date": "A date in words (`tomorrow`, `fri`, `in 3 days`, `24 dec`) or ISO 8601",
     "energy": "How much concentration it needs",
@@ -117,13 +149,19 @@ ARGUMENTS: Final = {
     "offset": "Where to go on: `next_offset` of the last answer",
     "order": "Highest priority first, earliest due date first, or newest first",
     "priority": "1 (someday) to 5 (critical)",
-    "project": "Project of the task, a free text; in `task_list`, `(no project)` for tasks without one",
+    "project": (
+        "A project, whose members share the task; in `task_list`, `(no project)` for tasks without one; in "
+        "`task_next`, that of the connection if absent"
+    ),
     "query": 'Words in any order; `"quoted"` words are found as they are',
     "ref": "See [References](#references)",
     "tags": "Replace the existing tags",
     "time_estimate": "How long it takes, as in `1hr`",
     "title": "What people see in lists; the name if absent",
-    "tasks": "At most 100: title, notes, project, due_date, priority, energy, time_estimate",
+    "tasks": (
+        "At most 200: title, notes, project, due_date, priority, assignee, labels, links, energy, "
+        "time_estimate; `key` names a task of this call, for `blocked_by` and `parent` of the others"
+    ),
 }
 
 
@@ -196,19 +234,45 @@ def _resource_calls() -> Iterator[RecordedCall]:
 def _task_calls() -> Iterator[RecordedCall]:
     call = RecordedCall
     deploy = {"title": "Deploy the release", "due_date": "fri", "priority": 5, "notes": "After the review"}
-    yield call("Success", "task_add", {"tasks": [deploy, {"title": "Tell the team", "project": "launch"}]})
+    tell = {"title": "Tell the team", "blocked_by": ["deploy"], "labels": ["mail"]}
+    yield call("Success", "task_add", {"tasks": [deploy | {"key": "deploy"}, tell]})
+    yield call("No such project", "task_add", {"tasks": [{"title": "x", "project": "defalt"}]})
+    yield call(
+        "A cycle",
+        "task_add",
+        {
+            "tasks": [
+                {"title": "x", "key": "x", "blocked_by": ["y"]},
+                {"title": "y", "key": "y", "blocked_by": ["x"]},
+            ]
+        },
+    )
     yield call("Invalid arguments", "task_add", {"tasks": [{"titel": "x"}, {"title": "", "priority": 9}]})
     yield call("Not a date", "task_add", {"tasks": [{"title": "x", "due_date": "someday"}]})
     yield call("Success", "task_list", {})
     yield call("Success, with more", "task_list", {"limit": 1})
     yield call("Invalid arguments", "task_list", {"priority": 9, "order": "size"})
     yield call("Success, a task", "read", {"ref": "task:1"})
-    yield call("Success", "task_update", {"ref": "task:1", "done": True})
+    yield call("Success", "task_update", {"ref": "task:1", "priority": 4, "links": ["file:///notes.md"]})
     yield call("Nothing to update", "task_update", {"ref": "task:1"})
-    yield call("Not a task", "task_update", {"ref": "code-review", "done": True})
+    yield call("Not a task", "task_update", {"ref": "code-review", "status": "done"})
+    yield call("Success", "task_next", {"lease": "1h"})
+    yield call("Success, nothing is ready", "task_next", {"wait": "1s"})
+    yield call("Somebody holds it", "task_update", {"ref": "task:1", "priority": 5})
+    yield call("Success, the claim is renewed", "task_update", {"ref": "task:1", "fence": FENCE})
+    yield call("Success, given back", "task_release", {"ref": "task:1", "fence": FENCE, "comment": "Tagged"})
+    yield call("The claim is lost", "task_done", {"ref": "task:1", "fence": FENCE})
+    yield call("Nobody works on it", "task_release", {"ref": "task:1"})
+    yield call("Success, a task by its number", "task_next", {"ref": "task:1"})
+    yield call("It waits for another task", "task_next", {"ref": "task:2"})
+    yield call("Success", "task_done", {"ref": "task:1", "fence": FENCE + 2, "comment": "Version 2 is out"})
+    yield call("Success, with what was done before", "task_next", {})
+    yield call("", "task_release", {"ref": "task:2", "fence": FENCE + 4})
     yield call("Success, a change", "read", {"ref": "change:3"})
 
 
+#: The number of the first claim.
+FENCE: Final = 9
 #: A PNG image of one pixel.
 DOT: Final = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg=="

@@ -350,6 +350,30 @@ KINDS: Final = [
 ]
 
 
+FINISHED: Final = [
+    Bad(f"unknown: {shown}", value, f'status must be one of "done", "dropped", "review", not {shown}')
+    for value, shown in (("todo", '"todo"'), ("", '""'), (7, "7"), ([], "[]"))
+]
+LABELS: Final = [
+    Bad("type of an item", ["fine", 7], "labels[1] must be a string, not the number 7"),
+    surrogate("labels", ["a\ud800b"], "[0]"),
+    *not_an_array("labels"),
+]
+NEW_TASKS: Final = [
+    Bad("empty", [], "tasks must have at least 1 item, not 0"),
+    Bad("too many", [{"title": "x"}] * 201, "tasks must have at most 200 items, not 201"),
+    Bad("type of an item", ["x"], "tasks[0] must be an object, not a string"),
+    Bad("no title", [{}], "tasks[0].title is required"),
+    Bad("key", [{"title": "x", "key": 7}], "tasks[0].key must be a string, not the number 7"),
+    Bad(
+        "blocked_by",
+        [{"title": "x", "blocked_by": "task:1"}],
+        "tasks[0].blocked_by must be an array, not a string",
+    ),
+    *not_an_array("tasks"),
+]
+
+
 class ToolCase(NamedTuple):
     """A tool in some profiles: arguments that it accepts, and the bad values of each."""
 
@@ -474,6 +498,14 @@ def _tools() -> Iterator[ToolCase]:
     values = {"arguments": wrong_type("arguments", "an object", ("x", "a string"), ([], "an array"))}
     yield ToolCase("read", (ALL,), store, {"ref": "taken"}, ("ref",), ref | piece)
     yield ToolCase("use_prompt", (ALL,), store, {"ref": "taken"}, ("ref",), ref | values | piece)
+    claimed = ref | {"fence": bounded_integer("fence", 1), "comment": address("comment")}
+    yield ToolCase("task_release", (ALL,), store, {"ref": "task:1"}, ("ref",), claimed)
+    finished = claimed | {"status": FINISHED}
+    yield ToolCase("task_done", (ALL,), store, {"ref": "task:1"}, ("ref",), finished)
+    claim = {"project": address("project"), "labels": LABELS} | ref
+    claim |= {"lease": address("lease"), "wait": address("wait")}
+    yield ToolCase("task_next", (ALL,), store, {"labels": ["none"]}, (), claim)
+    yield ToolCase("task_add", (ALL,), store, {"tasks": [{"title": "New"}]}, ("tasks",), {"tasks": NEW_TASKS})
     yield ToolCase("list_changes", (ALL,), store, {}, (), {"kind": KIND} | by_id | limit | before)
     yield ToolCase("undo_change", (ALL,), store, {"change": 1}, ("change",), {"change": integer("change")})
 

@@ -71,8 +71,8 @@ def test_the_conversation_of_the_guide_is_real() -> None:
 
 #: Tokens of names, descriptions and input schemas, estimated at four characters each.
 DEFINITION_TOKENS = {
-    "all": 2_424,
-    "agent": 1_471,
+    "all": 2_919,
+    "agent": 1_945,
     "mcpkg": 478,
     "twig": 0,
     "tasks": 737,
@@ -82,8 +82,9 @@ DEFINITION_TOKENS = {
 
 def test_the_definitions_of_tools_cost_few_tokens() -> None:
     assert {name: definition_tokens(profile) for name, profile in PROFILES.items()} == DEFINITION_TOKENS
-    assert DEFINITION_TOKENS["agent"] <= 1_500
-    assert len(PROFILES["agent"].tools) <= 12
+    # Three tools and ten arguments are for tasks that several agents work on.
+    assert DEFINITION_TOKENS["agent"] <= 1_950
+    assert len(PROFILES["agent"].tools) <= 15
     for name, tokens in DEFINITION_TOKENS.items():
         assert f"| `{name}` | {len(PROFILES[name].tools)} | {tokens:,} |" in PAGE.read_text()
 

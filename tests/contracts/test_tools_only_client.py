@@ -206,9 +206,9 @@ def test_a_task_is_added_listed_updated_completed_and_restored(client: ToolsOnly
     assert client.read_text(ref) == notes
     today, tomorrow = (date.fromisoformat(row["due_date"]) for row in (plants, report))
     assert tomorrow - today == timedelta(days=1)
-    assert client.data("task_update", ref=ref, title="Write the annual report")["done"] is False
-    assert client.data("task_update", ref=ref, done=True)["done"]
-    assert [row["ref"] for row in client.data("task_list", done=True)["tasks"]] == [ref]
+    assert client.data("task_update", ref=ref, title="Write the annual report")["status"] == "todo"
+    assert client.data("task_update", ref=ref, status="done")["status"] == "done"
+    assert [row["ref"] for row in client.data("task_list", status="done")["tasks"]] == [ref]
     changes = client.data("history", ref=ref)["changes"]
     assert [change["action"] for change in changes] == ["completed", "changed", "created"]
     (diff,), _ = client.read(changes[1]["ref"])

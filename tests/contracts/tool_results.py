@@ -20,6 +20,8 @@ PAGE: Final = ROOT / "docs" / "reference" / "tool-results.md"
 
 #: Replaced with the id of the prompt `Code review`.
 REVIEW: Final = "{review}"
+#: The number of the change that claims a task.
+FENCE: Final = 18
 UNKNOWN_ID: Final = "00000000-0000-0000-0000-000000000000"
 
 HEAD: Final = """\
@@ -59,10 +61,14 @@ CODES: Final = {
     "INVALID_TITLE": "The title is not valid, and nothing else is wrong",
     "INVALID_TAG": "A tag is a string that breaks the rule for tags, and nothing else is wrong",
     "NOT_FOUND": "The prompt, resource, task or change does not exist, or the caller may not see it",
-    "PROJECT_NOT_FOUND": "The project of the server was deleted, or the caller may not see it",
+    "PROJECT_NOT_FOUND": "The project does not exist or was deleted, or the caller may not see it",
     "DUPLICATE_TITLE": "Another prompt of the project has the title",
     "DUPLICATE_NAME": "Another prompt or resource of the project has the name",
     "DUPLICATE_URI": "Another resource of the project has the URI",
+    "TASK_CLAIMED": "Somebody else holds the task; the message says who, since when and until when",
+    "CLAIM_LOST": "The `fence` is no longer valid; the message says who holds the task since when",
+    "TASK_NOT_READY": "The task cannot be claimed or released now; the message says why",
+    "TASK_CYCLE": "Tasks would wait for each other; the message names them",
     "CONFLICT": "Someone else changed the entity first, or an undo is not possible in the current state",
     "NOT_ALLOWED": "The caller may not do this",
     "KEY_REUSED": "The [idempotency key](idempotency.md) was used for another call",
@@ -187,6 +193,18 @@ def _task_calls() -> Iterator[RecordedCall]:
     yield call("Invalid arguments", "task_stats", {"group_by": "energy"})
     yield call("Success", "task_delete", {"task_id": 2})
     yield call("No such task", "task_delete", {"task_id": 2})
+    yield call(
+        "Success",
+        "task_add",
+        {"tasks": [{"title": "Draw", "key": "a"}, {"title": "Build", "blocked_by": ["a"]}]},
+    )
+    yield call("No such key", "task_add", {"tasks": [{"title": "Build", "blocked_by": ["b"]}]})
+    yield call("Success", "task_next", {"ref": "task:3", "lease": "1h"})
+    yield call("Not a duration", "task_next", {"lease": "soon"})
+    yield call("Somebody holds it", "task_done", {"ref": "task:3"})
+    yield call("Somebody holds it", "task_release", {"ref": "task:3"})
+    yield call("Success", "task_release", {"ref": "task:3", "fence": FENCE})
+    yield call("Success", "task_done", {"ref": "task:3", "comment": "Drawn"})
 
 
 #: Requests outside tools, and what they show.
@@ -282,5 +300,11 @@ def with_example_ids(text: str) -> str:
         return numbers.setdefault(match[0], f"550e8400-e29b-41d4-a716-{len(numbers):012}")
 
     # The message about an invalid due date contains a time.
-    recorded = re.compile(rf"(?<=\"){TIME.pattern}(?=\\?\")")
-    return recorded.sub("2026-02-19T10:30:00Z", UUID.sub(example_id, text))
+    recorded = re.compile(
+        rf"(?P<until>until(?:\\?\":\\?\"| ))?(?:(?<=\")|(?<= )){TIME.pattern}(?=\\?\"|, until | unless|\\.)"
+    )
+    return recorded.sub(_example_time, UUID.sub(example_id, text))
+
+
+def _example_time(match: re.Match[str]) -> str:
+    return f"{match['until']}2026-02-19T11:30:00Z" if match["until"] else "2026-02-19T10:30:00Z"

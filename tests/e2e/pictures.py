@@ -64,13 +64,23 @@ def picture_tasks(page: Page, base: str) -> None:
     page.get_by_text("!5 Critical").first.wait_for()
 
 
+def picture_graph(page: Page, base: str) -> None:
+    page.goto(f"{base}/tasks/graph?ended=1")
+    page.locator(".graph-task").first.wait_for()
+
+
 def picture_activity(page: Page, base: str) -> None:
     page.goto(f"{base}/activity?kind=prompt")
     page.get_by_text("What changed").nth(1).click()
     page.locator("table.diff").first.wait_for()
 
 
-PICTURES: Final = {"prompt": picture_prompt, "tasks": picture_tasks, "activity": picture_activity}
+PICTURES: Final = {
+    "prompt": picture_prompt,
+    "tasks": picture_tasks,
+    "graph": picture_graph,
+    "activity": picture_activity,
+}
 
 
 def film_tour(page: Page, base: str, server: WebServerProcess) -> Film:

@@ -176,7 +176,8 @@ def test_a_batch_is_undone_as_a_whole(server: WebServerProcess, windows: Browser
 
 def test_a_change_is_shown_field_by_field(server: WebServerProcess, windows: BrowserWindows) -> None:
     server.dittybag("task", "update", "1", "--priority", "2", "--notes", "<img src=x onerror=alert(1)>")
-    page = windows.open(server, f"{FEED}?kind=task")
+    # The task belongs to the project.
+    page = windows.open(server, f"/p/{PROJECT}/activity?kind=task")
     expect(_newest_entry(page)).to_contain_text("changed task Hash passwords with argon2")
     _newest_entry(page).get_by_text("What changed").click()
     parts = _newest_entry(page).locator(".part-name")

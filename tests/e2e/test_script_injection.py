@@ -17,6 +17,7 @@ from dittybag.assembly.workspace_session import with_workspace
 from dittybag.config import settings
 from dittybag.domain.prompts import Argument
 from dittybag.services.caller import Caller
+from dittybag.services.task_queue import ClaimRequest
 from dittybag.services.workspace import Workspace
 from tests.e2e.conftest import BrowserWindows, IdleWindows
 from tests.e2e.web_server_process import WebServerProcess
@@ -49,6 +50,7 @@ def uri_of(number: int, line: str) -> str:
 async def create_hostile_entities(workspace: Workspace) -> None:
     """Create an entity of every kind per payload, with the payload in every field that accepts it."""
     project = await workspace.projects.find("default")
+    before: list[int] = []
     for number, payload in enumerate(PAYLOADS):
         # Clients choose the actor, too.
         caller = Caller(project.id, one_line(payload)[:100])
@@ -76,8 +78,37 @@ async def create_hostile_entities(workspace: Workspace) -> None:
             mime_type=MIME_TYPES[number % len(MIME_TYPES)],
             content=payload.encode(),
         )
-        await workspace.tasks.create(caller, title=line[:200], notes=payload, project=line[:90])
+        await _create_task(workspace, caller, number, payload, before)
         await workspace.projects.create(f"{line[:80]} {number}", actor=line[:90])
+
+
+async def _create_task(
+    workspace: Workspace, caller: Caller, number: int, payload: str, before: list[int]
+) -> None:
+    """Create a task with the payload in every field. Some wait for others, and some are claimed."""
+    line = one_line(payload)
+    task = await workspace.tasks.create(
+        caller,
+        title=line[:200],
+        notes=payload,
+        project=line[:90],
+        labels=[line[:50]],
+        # URLs that browsers run, with and without other payloads in them.
+        links=[
+            line,
+            f"javascript:pwned({number})",
+            f"JavaScript:pwned({number})//https://x.example",
+            "file:///x",
+        ],
+        assignee=line[:200],
+        comment=payload,
+        blocked_by=before[-1:] if number % 3 == 1 else (),
+        parent=before[-1] if number % 3 == 2 else None,
+    )
+    before.append(task.id)
+    if number % 3 != 1:
+        # It has no open blockers.
+        await workspace.task_queue.claim(caller, task.id, ClaimRequest())
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +200,9 @@ _TRIGGER_EVENTS = """() => {
       element.dispatchEvent(new Event(kind));
     }
   }
-  return [...document.querySelectorAll('a[href]')].map(link => link.href)
+  // The link of a picture has another type.
+  return [...document.querySelectorAll('a[href]')]
+    .map(link => link.href.baseVal === undefined ? link.href : new URL(link.href.baseVal, location).href)
     .filter(address => !/^(https?|mailto):/.test(address));
 }"""
 
@@ -198,7 +231,8 @@ def test_no_payload_runs_on_the_page_of_an_entity(
     "path",
     [
         "", "/activity", "/activity?kind=task", "/activity?kind=resource", "/activity?kind=project",
-        "/projects", "/connect", "/libraries", "/tasks", "/tasks?by=project", "/search?q=pwned",
+        "/projects", "/connect", "/libraries", "/tasks", "/tasks?by=project", "/tasks?by=priority",
+        "/tasks/graph", "/tasks/graph?task=2", "/search?q=pwned", "/search?kind=task&q=script",
         "/search?q=%3Cscript%3Epwned(0)%3C/script%3E",
     ],
 )  # fmt: skip
@@ -208,7 +242,10 @@ def test_no_payload_runs_on_other_pages(page: Page, server: WebServerProcess, pa
 
 
 def test_no_payload_runs_from_a_url(page: Page, server: WebServerProcess, watched_page: WatchedPage) -> None:
-    paths = ("/search?q=", "/prompts?q=", "/prompts?tag=", "/tasks?project=", "/activity?actor=")
+    paths = (
+        "/search?q=", "/prompts?q=", "/prompts?tag=", "/tasks?project=", "/tasks?label=", "/tasks?assignee=",
+        "/tasks/graph?project=", "/activity?actor=",
+    )  # fmt: skip
     for payload, path in list(zip(PAYLOADS, cycle(paths), strict=False))[::VISITED]:
         page.goto(f"{server.origin}/p/default{path}{quote(payload, safe='')}", wait_until="load")
         assert page.evaluate(_TRIGGER_EVENTS) == []

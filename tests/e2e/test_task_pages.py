@@ -15,6 +15,7 @@ from tests.e2e.web_server_process import WebServerProcess
 
 PHONE = next(screen for screen in SCREENS if screen.width < 500)
 TASKS = "/p/default/tasks"
+BY_PRIORITY = TASKS + "?by=priority"
 LETTER_COUNT = 53
 
 
@@ -107,7 +108,7 @@ def test_task_pages_are_accessible_on_every_screen(
     expect(page.locator("#quick-add-preview")).to_contain_text("!5 Critical")
     check_page(page, f"board-{screen.name}")
     for name, query in (
-        ("done", "?view=list&done=1"),
+        ("done", "?view=list&status=done"),
         ("stats", "?view=stats"),
         ("nothing", "?text=nowhere&by=project"),
     ):
@@ -122,7 +123,7 @@ def test_task_pages_are_accessible_on_every_screen(
 def test_quick_add_creates_a_task_and_undo_deletes_it(
     task_server: WebServerProcess, windows: BrowserWindows
 ) -> None:
-    page = windows.open(task_server, TASKS)
+    page = windows.open(task_server, BY_PRIORITY)
     page.keyboard.press("n")
     page.keyboard.type('Call the bank !5 @"Big money" due tomorrow #light ~15min')
     preview = page.locator("#quick-add-preview")
@@ -158,7 +159,7 @@ def test_quick_add_creates_a_task_and_undo_deletes_it(
 def test_a_task_added_by_an_agent_appears_within_a_second(
     task_server: WebServerProcess, windows: BrowserWindows
 ) -> None:
-    pages = [windows.open(task_server, TASKS + query) for query in ("", "?view=list&sort=newest")]
+    pages = [windows.open(task_server, TASKS + query) for query in ("?by=priority", "?view=list&sort=newest")]
     for page in pages:
         wait_until_live(page)
         page.get_by_label("New task").fill("Half a thou")
@@ -170,7 +171,7 @@ def test_a_task_added_by_an_agent_appears_within_a_second(
 
 def test_dragging_a_card_changes_its_task(task_server: WebServerProcess, windows: BrowserWindows) -> None:
     task_id = add_task(task_server, "Drag me", priority=2)
-    page = windows.open(task_server, TASKS)
+    page = windows.open(task_server, BY_PRIORITY)
     card(page, "Drag me").drag_to(column(page, "4 · High"))
     expect(card(column(page, "4 · High"), "Drag me")).to_be_visible()
     expect(status_message(page)).to_contain_text("‘Drag me’ now has priority 4")
@@ -219,7 +220,7 @@ def test_a_touch_screen_moves_and_deletes_with_a_menu(
 def test_every_action_has_a_keyboard_shortcut(task_server: WebServerProcess, windows: BrowserWindows) -> None:
     for name in ("Key one", "Key two", "Key three"):
         add_task(task_server, name, priority=1, notes="keys")
-    page = windows.open(task_server, TASKS + "?text=keys")
+    page = windows.open(task_server, BY_PRIORITY + "&text=keys")
     page.keyboard.press("j")
     expect(title_of(card(page, "Key one"))).to_be_focused()
     page.keyboard.press("j")
@@ -252,17 +253,18 @@ def test_every_action_has_a_keyboard_shortcut(task_server: WebServerProcess, win
     # Cancelling returns to the filtered board.
     page.get_by_role("link", name="Cancel").click()
     expect(title_of(card(page, "Key two"))).to_be_visible()
-    assert page.url.endswith("?text=keys")
+    assert page.url.endswith("&text=keys")
 
 
 def test_all_fields_are_edited_and_errors_are_shown_at_their_fields(
     task_server: WebServerProcess, windows: BrowserWindows
 ) -> None:
-    task_id = add_task(task_server, "Rough", notes="old")
+    task_id = add_task(task_server, "Rough", notes="old", project="garden")
     page = windows.open(task_server, f"{TASKS}/{task_id}")
     page.get_by_label("Title").fill("Smooth")
-    page.get_by_label("Project").fill("garden")
+    page.get_by_label("Project").select_option("garden")
     page.get_by_label("Priority").select_option("1 · Someday")
+    page.get_by_text("More", exact=True).click()
     page.get_by_label("Energy").select_option("Deep")
     page.get_by_label("Time estimate").fill("½ day")
     page.get_by_label("Due", exact=True).fill("the day after")
@@ -288,7 +290,7 @@ def test_all_fields_are_edited_and_errors_are_shown_at_their_fields(
     page.goto(f"{task_server.origin}{TASKS}/{task_id}")
     page.get_by_label("Pick a date").fill(day(9))
     expect(page.get_by_label("Due", exact=True)).to_have_value(day(9))
-    page.get_by_label("Project").fill("")
+    page.get_by_label("Project").select_option("None")
     page.get_by_role("button", name="Save").click()
     page.wait_for_url("**/tasks")
     task = task_server.call("task_get", task_id=task_id)
@@ -345,7 +347,7 @@ def test_a_deletion_is_confirmed_and_undone(task_server: WebServerProcess, windo
 def test_filters_are_in_the_url_and_lists_are_paged(
     task_server: WebServerProcess, windows: BrowserWindows
 ) -> None:
-    page = windows.open(task_server, TASKS + "?project=letters")
+    page = windows.open(task_server, BY_PRIORITY + "&project=letters")
     letters = column(page, "3 · Normal")
     expect(letters.locator("[data-task]")).to_have_count(20)
     letters.get_by_role("link", name=f"and {LETTER_COUNT - 20} more").click()
@@ -353,7 +355,7 @@ def test_filters_are_in_the_url_and_lists_are_paged(
     expect(page.locator("[data-task]")).to_have_count(50)
     page.get_by_role("link", name="Next").click()
     expect(page.locator("[data-task]")).to_have_count(LETTER_COUNT - 50)
-    page.goto(task_server.origin + TASKS)
+    page.goto(task_server.origin + BY_PRIORITY)
     choose(page, "Due", "Overdue")
     expect(page.locator("[data-task]")).to_have_count(1)
     expect(card(page, "Renew the certificate")).to_contain_text("Overdue: 3 days ago")
@@ -400,7 +402,7 @@ def test_the_essentials_work_without_javascript(
     context = browser.new_context(java_script_enabled=False)
     context.add_cookies(cookies)  # type: ignore[arg-type]  # Playwright has two types for cookies
     page = context.new_page()
-    page.goto(f"{task_server.origin}{TASKS}?text=scripts")
+    page.goto(f"{task_server.origin}{BY_PRIORITY}&text=scripts")
     page.get_by_label("New task").fill("No scripts !4 due today")
     page.get_by_role("button", name="Add", exact=True).click()
     assert page.get_by_label("Contains").input_value() == "scripts"

@@ -217,6 +217,8 @@ _RESOURCES: Final = [
         Contents(_text(b64encode(LARGE[19_000:]).decode()), {"encoding": "base64", "bytes": 20_000}),
     ),
 ]
+#: The number of the change by which `task_next` claims a task.
+_FENCE: Final = 16
 _TASKS: Final = [
     AgentCall(
         "task_add",
@@ -228,20 +230,30 @@ _TASKS: Final = [
                     "title": "Call the bank",
                     "priority": 3,
                     "due_date": "2030-01-31",
-                    "done": False,
+                    "status": "todo",
                 },
-                {"ref": "task:2", "title": "Rest", "priority": 3, "done": False},
+                {"ref": "task:2", "title": "Rest", "priority": 3, "status": "todo"},
             ]
         },
     ),
     AgentCall(
         "task_update",
-        {"ref": "task:2", "priority": 5, "project": "Home", "due_date": "tomorrow"},
-        {"ref": "task:2", "title": "Rest", "priority": 5, "project": "Home"},
+        {"ref": "task:2", "priority": 5, "project": "elsewhere", "due_date": "tomorrow"},
+        {"ref": "task:2", "title": "Rest", "priority": 5, "project": "elsewhere"},
     ),
     AgentCall("task_list", {"limit": 1}, {"total": 2, "more": "1 more; offset=1", "next_offset": 1}),
-    AgentCall("task_update", {"ref": "1", "done": True}, {"ref": "task:1", "done": True}),
-    AgentCall("read", {"ref": "task:1"}, Contents(_text("Loan"), {"kind": "task", "done": True})),
+    AgentCall("task_update", {"ref": "1", "status": "done"}, {"ref": "task:1", "status": "done"}),
+    AgentCall("read", {"ref": "task:1"}, Contents(_text("Loan"), {"kind": "task", "status": "done"})),
+    AgentCall("task_next", {"project": "elsewhere", "lease": "1h"}, {"fence": _FENCE}),
+    AgentCall("task_next", {"wait": "1s"}, {"task": None}),
+    AgentCall("task_next", {"ref": "task:1"}, Refusal("TASK_NOT_READY", "it is done")),
+    AgentCall("task_update", {"ref": "task:2", "priority": 1}, Refusal("TASK_CLAIMED", "Task 2 is held by")),
+    AgentCall("task_update", {"ref": "task:2", "fence": _FENCE, "comment": "Nearly"}, {"status": "doing"}),
+    AgentCall(
+        "task_release", {"ref": "task:2", "fence": _FENCE, "comment": "Over to you"}, {"status": "todo"}
+    ),
+    AgentCall("task_done", {"ref": "task:2", "fence": _FENCE}, Refusal("CLAIM_LOST", "is no longer valid")),
+    AgentCall("task_done", {"ref": "task:2", "status": "review"}, {"status": "review"}),
 ]
 _HISTORY: Final = [
     AgentCall("search", {"query": "meetings 日本語"}, {"total": 1}),
@@ -278,6 +290,7 @@ _NO_SWITCH: Final = [
 _ERRORS: Final = [
     *[_unknown(tool, "greeet", near="greet") for tool in ("read", "use_prompt", "delete", "history", "undo")],
     *[_unknown(tool, "task:99") for tool in ("read", "use_prompt", "delete", "task_update", "undo")],
+    *[_unknown(tool, "task:99") for tool in ("task_next", "task_done", "task_release")],
     _malformed("search", "query is required", limit=5),
     _malformed("read", "ref is required"),
     _malformed("use_prompt", "ref is required", arguments={}),
@@ -285,7 +298,10 @@ _ERRORS: Final = [
     _malformed("save_resource", "uri is required", content="x"),
     _malformed("delete", "ref is required"),
     _malformed("task_add", "tasks is required"),
-    _malformed("task_update", "ref is required", done=True),
+    _malformed("task_update", "ref is required", status="done"),
+    _malformed("task_done", "ref is required"),
+    _malformed("task_release", "ref is required"),
+    _malformed("task_next", "leases is not an argument; did you mean lease?", leases="1h"),
     _malformed("undo", "ref is required", force=True),
     _malformed("search", "limits is not an argument; did you mean limit?", query="x", limits=5),
     _malformed("read", "max_token is not an argument; did you mean max_tokens?", ref="greet", max_token=5),
@@ -341,17 +357,20 @@ SHORT_CALLS: Final = [
     AgentCall("search", {"query": "hello", "kinds": ["prompt"]}, {"total": 1}),
     _TASKS[0],
     AgentCall("task_list", {"limit": 1}, {"total": 2, "next_offset": 1}),
-    AgentCall("task_update", {"ref": "task:2", "done": True}, {"ref": "task:2", "done": True}),
+    AgentCall("task_update", {"ref": "task:2", "status": "done"}, {"ref": "task:2", "status": "done"}),
+    AgentCall("task_next", {"project": "elsewhere", "wait": "1s"}, {"task": None}),
+    AgentCall("task_done", {"ref": "task:1", "comment": "Called"}, {"ref": "task:1", "status": "done"}),
+    AgentCall("task_release", {"ref": "task:1"}, Refusal("TASK_NOT_READY", "nobody works on it")),
     AgentCall("delete", {"ref": "task:1"}, {"deleted": "task:1", "kind": "task", "title": "Call the bank"}),
-    AgentCall("history", {"ref": "task:1", "limit": 1}, {"more": "older changes: before=8"}),
-    AgentCall("undo", {"ref": "task:1"}, {"by": "change:9"}),
+    AgentCall("history", {"ref": "task:1", "limit": 1}, {"more": "older changes: before=9"}),
+    AgentCall("undo", {"ref": "task:1"}, {"by": "change:10"}),
     _unknown("read", "greeet", near="greet"),
     AgentCall(
         "use_prompt",
         {"ref": "team:interview", "arguments": {"position": None}},
         Refusal("INVALID_INPUT", "Missing required argument: position (What the candidate applies for)"),
     ),
-    _malformed("task_update", "ref is required", done=True),
+    _malformed("task_update", "ref is required", status="done"),
     _malformed("task_add", "did you mean due_date?", tasks=[{"title": "x", "duedate": "fri"}]),
     AgentCall(
         "save_prompt",

@@ -52,6 +52,13 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("task_delete", {"task_id": 1}),
     ("list_changes", {"limit": 3}),
     ("undo_change", {"change": 10}),
+    (
+        "task_add",
+        {"tasks": [{"title": "Draw", "key": "a", "priority": 5}, {"title": "Build", "blocked_by": ["a"]}]},
+    ),
+    ("task_next", {"lease": "1h"}),
+    ("task_release", {"ref": "task:2", "fence": 16, "comment": "Over to you"}),
+    ("task_done", {"ref": "task:2", "comment": "Drawn"}),
 ]
 
 

@@ -24,6 +24,8 @@ class ExitStatus(IntEnum):
     NOT_FOUND = 3
     CONFLICT = 4
     STORAGE = 5
+    #: No task became ready in time.
+    NONE_READY = 6
 
 
 _STATUSES: Final[tuple[tuple[type[DittybagError], ExitStatus], ...]] = (

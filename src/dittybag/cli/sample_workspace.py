@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from dittybag.domain.claims import MAX_LEASE
 from dittybag.domain.prompts import Argument
 from dittybag.services.caller import Caller
 from dittybag.services.prompt_service import PromptAddress, PromptChange
+from dittybag.services.task_queue import ClaimRequest
 from dittybag.services.workspace import Workspace
 
 PROJECT: Final = "auth-module"
@@ -80,7 +82,13 @@ _RESOURCES: Final = (
 _TASKS: Final[tuple[dict[str, Any], ...]] = (
     {"title": "Hash passwords with argon2", "project": PROJECT, "priority": 5, "energy": "deep"},
     {"title": "Document the login endpoint", "project": PROJECT, "priority": 3, "time_estimate": "30min"},
-    {"title": "Ask about password rules", "priority": 2, "energy": "light", "notes": "Who decides?"},
+    {
+        "title": "Ask about password rules",
+        "project": None,
+        "priority": 2,
+        "energy": "light",
+        "notes": "Who decides?",
+    },
 )
 
 
@@ -140,11 +148,7 @@ async def make_changes(workspace: Workspace) -> None:
         PromptChange(content=f"{found.content}\n- Session fixation", tags=["security", "review"]),
     )
     await workspace.prompts.update(ann, review, PromptChange(title="Security review"))
-    await workspace.tasks.create(
-        cursor, title="Cover the login with tests", project=PROJECT, priority=4, energy="deep"
-    )
-    done = await workspace.tasks.create(claude, title="Add a rate limit to the login", project=PROJECT)
-    await workspace.tasks.complete_all(ann, [done.id])
+    await _share_work(workspace, ann, claude, cursor)
     await workspace.resources.create(
         claude,
         name="login-times",
@@ -162,3 +166,40 @@ async def make_changes(workspace: Workspace) -> None:
         description="Login settings",
         content='{"login": {"attempts": 5, "lockout": {"minutes": 15, "notify": ["ann"]}}, "mfa": true}\n',
     )
+
+
+async def _share_work(workspace: Workspace, ann: Caller, claude: Caller, cursor: Caller) -> None:
+    """Let a user plan a release, and agents work on it."""
+    tasks, queue = workspace.tasks, workspace.task_queue
+    release = await tasks.create(ann, title="Release the login", priority=4, labels=("release",))
+    hashing, documenting = [await _find_id(workspace, ann, task["title"]) for task in _TASKS[:2]]
+    limit = await tasks.create(claude, title="Add a rate limit to the login", parent=release.id)
+    await queue.finish(ann, limit.id, comment="Five attempts in 15 minutes")
+    tests = await tasks.create(
+        cursor,
+        title="Cover the login with tests",
+        priority=4,
+        energy="deep",
+        parent=release.id,
+        blocked_by=(hashing, limit.id),
+        labels=("tests",),
+    )
+    await tasks.update(ann, hashing, parent=release.id, labels=("security",), links=("code-review",))
+    await tasks.update(ann, documenting, parent=release.id, blocked_by=(tests.id,), labels=("docs",))
+    threats = await tasks.create(
+        ann,
+        title="Review the threat model",
+        parent=release.id,
+        assignee=cursor.actor,
+        labels=("security",),
+        links=("threat-model",),
+    )
+    await queue.finish(cursor, threats.id, status="review", comment="Session fixation was missing")
+    await tasks.create(ann, title="Announce the new login", assignee="ann", blocked_by=(release.id,))
+    await tasks.create(ann, title="Log failed logins", labels=("security",))
+    await queue.claim(claude, hashing, ClaimRequest(lease_seconds=MAX_LEASE))
+
+
+async def _find_id(workspace: Workspace, caller: Caller, title: str) -> int:
+    _, [task] = await workspace.tasks.search(caller, title, notes=False)
+    return task.id

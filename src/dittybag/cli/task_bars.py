@@ -67,9 +67,13 @@ def _draw(title: str, counts: Sequence[TaskCount]) -> None:
 
 def _bar(count: TaskCount, longest: int) -> str:
     """Return a bar whose length is the number of tasks and whose filled part is the completed ones."""
+    return progress_bar(count.completed, count.total, max(1, round(_LENGTH * count.total / longest)))
+
+
+def progress_bar(completed: int, total: int, length: int) -> str:
+    """Return a bar of this length, filled in proportion to the completed tasks."""
     full, empty = ("█", "░") if _supports_blocks() else ("#", ".")
-    length = max(1, round(_LENGTH * count.total / longest))
-    filled = length * count.completed // count.total
+    filled = length * completed // total
     return click.style(full * filled, fg="green") + empty * (length - filled)
 
 

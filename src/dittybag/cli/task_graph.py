@@ -10,13 +10,15 @@ import click
 
 from dittybag.cli.error_output import use_json, wants_json
 from dittybag.cli.output import hint, note, print_json
-from dittybag.cli.read_input import text, usage_error
+from dittybag.cli.read_input import usage_error
 from dittybag.cli.strict_options import StrictCommand
-from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.cli.task_options import chosen_project
+from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project
 from dittybag.domain.display import format_count
 
 if TYPE_CHECKING:
     from dittybag.domain.task_graph import GraphTask, TaskGraph
+    from dittybag.services.workspace import WorkspaceSession
 
 _FORMATS: Final = ("tree", "mermaid", "json", "svg")
 #: At most this many tasks of the critical path are named below a tree.
@@ -25,7 +27,6 @@ _MAX_NAMED: Final = 12
 
 @click.command("graph", StrictCommand)
 @click.argument("id", type=int, required=False)
-@click.option("-p", "--project", metavar="NAME", type=text, help="Only tasks of this project.")
 @click.option("--all", "everything", is_flag=True, help="Include done and dropped tasks.")
 @click.option(
     "--format",
@@ -35,10 +36,8 @@ _MAX_NAMED: Final = 12
     show_default=True,
     help="What to print: a tree, a Mermaid flowchart, JSON, or an SVG picture.",
 )
-@in_workspace
-def graph(
-    id: int | None, options: WorkspaceOptions, *, project: str | None, everything: bool, format_: str
-) -> None:
+@in_any_project
+def graph(id: int | None, options: WorkspaceOptions, *, everything: bool, format_: str) -> None:
     """Show which open tasks wait for which, or those around one task.
 
     In the tree, a task is above those that it waits for, its parts included. The critical path is the
@@ -48,19 +47,20 @@ def graph(
     Examples:
       dittybag task graph
       dittybag task graph 12
-      dittybag task graph -p auth --format mermaid
+      dittybag task graph -p website --format mermaid
       dittybag task graph --all --format svg > tasks.svg
     """
-    if id is not None and project is not None:
+    if id is not None and options.project is not None:
         usage_error("ID and --project cannot be used together")
     if wants_json() and format_ not in ("tree", "json"):
         usage_error(f"--json and --format {format_} cannot be used together")
     use_json(is_json=wants_json() or format_ == "json")
-    found = options.run(
-        lambda session: session.workspace.tasks.graph(
-            session.caller, project=project, root=id, ended=everything
-        )
-    )
+
+    async def find(session: WorkspaceSession) -> TaskGraph:
+        project = await chosen_project(session, options)
+        return await session.workspace.tasks.graph(session.caller, project=project, root=id, ended=everything)
+
+    found = options.run(find)
     if id is not None and not everything:
         found = _without_ended(found, id)
     now = time.time_ns() // 1000

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import UNSET
 
-from dittybag.cli.completion import complete_projects
 from dittybag.cli.error_output import wants_json
 from dittybag.cli.output import hint, print_json, progress
 from dittybag.cli.read_input import text
 from dittybag.cli.strict_options import StrictCommand
-from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project
 from dittybag.domain.display import format_count
 from dittybag.domain.errors import Invalid, SourceFailed, TaskCycle, UnknownFormat
 from dittybag.domain.imports import TASK_FORMATS
@@ -33,24 +32,16 @@ if TYPE_CHECKING:
     type=click.Choice(list(TASK_FORMATS)),
     help="Format of the source (default: detected).",
 )
-@click.option(
-    "-p",
-    "--project",
-    metavar="NAME",
-    type=text,
-    shell_complete=complete_projects,
-    help="Project whose members share the tasks, or `auto` for that of the current folder.",
-)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
-@in_workspace
-def import_tasks(
-    source: str, form: str | None, project: str | None, options: WorkspaceOptions, *, dry_run: bool
-) -> int | None:
+@in_any_project
+def import_tasks(source: str, form: str | None, options: WorkspaceOptions, *, dry_run: bool) -> int | None:
     """Import the tasks of another program, with their states and dependencies: all of them or none.
 
     SOURCE is a CSV file, a tasks.json of task-master, a JSONL export of beads, JSON of GitHub's issues, or a
     folder of Backlog.md. It may also be a project's folder that contains one of these. `-` reads standard
     input.
+
+    The members of the project share the tasks. Without a project, they are yours alone.
 
     Tasks that were imported before stay as they are, so a second import changes nothing. One `dittybag undo`
     undoes the whole import.
@@ -65,13 +56,13 @@ def import_tasks(
     from dittybag.assembly.task_import import read_foreign_tasks
 
     # Without a name, the tasks belong to the project of the session, if it is not the default project.
-    name = UNSET if project in (None, AUTOMATIC) else project
+    name = UNSET if options.project in (None, AUTOMATIC) else options.project
     try:
         with progress() as show:
             show("Reading tasks")
             found = read_foreign_tasks(source, form)
             show(f"Importing {format_count(len(found.drafts), 'task')}")
-            result = options.in_folder(project).run(
+            result = options.run(
                 lambda session: session.workspace.tasks.import_drafts(
                     session.caller, found.drafts, name, dry_run=dry_run
                 ),

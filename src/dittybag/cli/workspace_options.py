@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag.cli.completion import complete_projects, complete_workspaces
-from dittybag.cli.output import json_option
+from dittybag.cli.output import clip_line, json_option
 from dittybag.cli.read_input import close_matches, suggestion, text
 from dittybag.cli.strict_options import option_group
 from dittybag.config import (
@@ -23,7 +23,7 @@ from dittybag.config import (
     settings_from_process,
     workspace_names,
 )
-from dittybag.domain.errors import PromptNotFound, ResourceNotFound, WorkspaceNotFound
+from dittybag.domain.errors import ProjectNotFound, PromptNotFound, ResourceNotFound, WorkspaceNotFound
 from dittybag.domain.projects import AUTOMATIC
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class WorkspaceOptions(Struct, frozen=True):
                 error.add_note(await _similar_names(session, error))
                 raise
 
-        with self._open_settings(create=create) as settings:
+        with self._open_settings(create=create) as settings, _suggesting_projects(settings):
             actor = settings.actor or local_user_name()
             return run_in_session(settings, actor, work_with_suggestions, create=create)
 
@@ -104,7 +104,7 @@ class WorkspaceOptions(Struct, frozen=True):
         """Run `work` in a session that also has templates and prompt libraries, and return its result."""
         from dittybag.assembly.workspace_session import run_in_library_session
 
-        with self.existing_settings() as settings:
+        with self.existing_settings() as settings, _suggesting_projects(settings):
             return run_in_library_session(settings, settings.actor or local_user_name(), work)
 
     def existing_settings(self) -> AbstractContextManager[Settings]:
@@ -143,6 +143,23 @@ def temporary_workspace(settings: Settings) -> Iterator[Settings]:
         temporary = replace(settings, database=database)
         with_workspace(temporary, lambda workspace: workspace.projects.all())
         yield temporary
+
+
+@contextmanager
+def _suggesting_projects(settings: Settings) -> Iterator[None]:
+    """If a project does not exist, add notes with similar names and how to create it."""
+    try:
+        yield
+    except ProjectNotFound as error:
+        from shlex import quote
+
+        from dittybag.assembly.workspace_session import with_workspace
+
+        sizes = with_workspace(settings, lambda workspace: workspace.projects.all(), create=False)
+        names = [size.project.name for size in sizes]
+        error.add_note(suggestion(error.project, names, "run `dittybag project list` to see all projects"))
+        error.add_note(f"to create it, run: dittybag project create {quote(clip_line(error.project))}")
+        raise
 
 
 def _workspace_hints(settings: Settings) -> list[str]:
@@ -189,15 +206,18 @@ _workspace_options: Final = option_group(
     click.option("--db", metavar="FILE", type=text, help="Path or URL of a database."),
     json_option,
 )
-_project_option: Final = click.option(
-    "-p",
-    "--project",
-    "project_name",
-    metavar="NAME",
-    type=text,
-    shell_complete=complete_projects,
-    help="Project, or `auto` for that of the current folder (default: `default`).",
-)
+
+
+def _project_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "-p",
+        "--project",
+        "project_name",
+        metavar="NAME",
+        type=text,
+        shell_complete=complete_projects,
+        help=f"Project, or `auto` for that of the current folder (default: {default}).",
+    )
 
 
 def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -214,4 +234,9 @@ def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def in_project(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add --project, --workspace, --db and --json to a command, which receives `options`."""
-    return _project_option(in_workspace(function))
+    return _project_option("`default`")(in_workspace(function))
+
+
+def in_any_project(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Like `in_project`, for tasks: without a project, a new one is the user's, and all of them are found."""
+    return _project_option("none")(in_workspace(function))

@@ -210,7 +210,7 @@ def _last(items: list[Any], room: int) -> list[Any]:
 
 @task_tool(
     title="Finish a task",
-    description="Use when work on a task ends: done, to review, or dropped; comment says what came out",
+    description="Use when work on a task ends; comment says what came out",
     arguments=FinishTask,
     output=ROW,
     effect=REPLACES,
@@ -226,7 +226,7 @@ async def task_done(call: ToolCall, arguments: FinishTask) -> ToolResult:
 
 @task_tool(
     title="Release a task",
-    description="Use to give a claimed task back undone; comment tells the next one how far you came",
+    description="Use to give a claimed task back; comment tells the next one how far you came",
     arguments=ReleaseTask,
     output=ROW,
     effect=REPLACES,

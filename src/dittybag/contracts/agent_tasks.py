@@ -187,7 +187,6 @@ def _reference(text: str) -> str | int:
         },
         "required": ["tasks", "total"],
     },
-    check=tasks.problems,
 )
 async def task_list(call: ToolCall, arguments: ListTasks) -> ToolResult:
     chosen = _filter(arguments)

@@ -113,8 +113,7 @@ class ReadyNotifications:
 
     def _on_subscribe(self, uri: str) -> None:
         if uri == URI:
-            # A claim that exists already may lapse.
-            self._start(self._wait_for_lapse())
+            self._start(self._remember())
 
     def _notify_at(self, due: float) -> None:
         """Notify clients at a time, but not too early after the last time."""
@@ -137,6 +136,16 @@ class ReadyNotifications:
         running = asyncio.ensure_future(work)
         self._running.add(running)
         running.add_done_callback(self._running.discard)
+
+    async def _remember(self) -> None:
+        """Remember what new subscribers can see, and that claims which exist already may lapse."""
+        try:
+            for subscriptions in self._server.subscribers(URI):
+                if subscriptions not in self._seen:
+                    await self._has_changed(subscriptions)
+        except DittybagError as error:
+            _log.warning("the ready tasks could not be read: %s", error)
+        await self._wait_for_lapse()
 
     async def _notify(self) -> None:
         try:

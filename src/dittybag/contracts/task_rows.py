@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dittybag.contracts.tool_specs import array_schema
 from dittybag.domain.claims import Claim
@@ -12,7 +12,10 @@ from dittybag.domain.errors import clip
 from dittybag.domain.tasks import DEFAULT_ENERGY, DEFAULT_TIME_ESTIMATE, Comment, Task, TaskListing
 from dittybag.domain.times import iso
 from dittybag.protocol.types import JsonObject
-from dittybag.services.task_details import TaskDetails, TaskParts
+
+if TYPE_CHECKING:
+    from dittybag.domain.task_graph import GraphTask
+    from dittybag.services.task_details import TaskDetails, TaskParts
 
 _STRING: Final[JsonObject] = {"type": "string"}
 
@@ -78,8 +81,8 @@ def task_fields(task: Task) -> JsonObject:
 def details_members(details: TaskDetails) -> JsonObject:
     """Return who holds a task, what it is a part of and how many of its parts are done."""
     members = claim_members(details.claim)
-    if details.parts.total:
-        members["parts"] = _progress(details.parts)
+    if details.part_counts.total:
+        members["parts"] = _progress(details.part_counts)
     if details.parent is not None:
         members["parent"] = brief(details.parent) | {"parts": _progress(details.siblings)}
     return members
@@ -89,7 +92,7 @@ def _progress(parts: TaskParts) -> str:
     return f"{parts.ended} of {parts.total} done"
 
 
-def brief(task: Task) -> JsonObject:
+def brief(task: Task | GraphTask) -> JsonObject:
     """Return a task that is named beside another one."""
     return {"ref": f"task:{task.id}", "title": clip(task.title, 100), "status": task.status}
 

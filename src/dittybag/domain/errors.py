@@ -453,12 +453,14 @@ class ClaimLost(Conflict):
 
 
 class TaskNotReady(Conflict):
-    """The task cannot be claimed."""
+    """The task cannot be claimed, or be given back."""
 
     code = "TASK_NOT_READY"
-    message = "Task {id} cannot be claimed: it {problem}"
-    id: int
-    problem: str
+
+    def __init__(self, id: int, problem: str, *, action: str = "claimed") -> None:
+        self.id = id
+        self.problem = problem
+        super().__init__(f"Task {id} cannot be {action}: it {problem}")
 
 
 class TaskCycle(Conflict):

@@ -87,6 +87,13 @@ class TaskQuery(Struct, frozen=True, kw_only=True):
     priority: int | None = None
     #: Only completed or only open tasks.
     completed: bool | None = None
+    #: One of these statuses.
+    statuses: tuple[str, ...] = ()
+    assignee: str | None = None
+    #: Each of these labels.
+    labels: tuple[str, ...] = ()
+    #: Only parts of this task.
+    parent: int | None = None
     #: Due on or before this day.
     due_by: str | None = None
     #: Every word of this text, ignoring case and accents, in the title or the notes.

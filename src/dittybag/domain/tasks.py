@@ -236,6 +236,15 @@ class TaskListing(Struct, frozen=True):
     #: Who holds it and until when, in microseconds since 1970. The claim may have lapsed.
     holder: str | None = None
     held_until: int | None = None
+    #: How the holder claimed it: in the web UI, by a command, or by a tool of an MCP server.
+    claimed_via: Literal["web", "cli", "mcp"] | None = None
+    #: The project that it belongs to.
+    project_id: int | None = None
+    #: The number of its parts, and of those that are neither done nor dropped.
+    parts: int = 0
+    open_parts: int = 0
+    #: The number of its comments.
+    comments: int = 0
 
     @property
     def completed(self) -> bool:

@@ -69,6 +69,13 @@ async def require_unlocked(transaction: Transaction, caller: Caller, project: in
         raise NotAllowed("You can read the tasks of this project, but not change them")
 
 
+async def locked_projects(transaction: Transaction, caller: Caller) -> frozenset[int]:
+    """Return the projects whose tasks the caller may not change. Some of them may be hidden."""
+    if caller.principal is None:
+        return frozenset()
+    return frozenset(await transaction.accounts.projects_locked_for(caller.user))
+
+
 async def task_project(
     transaction: Transaction, caller: Caller, name: str | UnsetType | None = UNSET
 ) -> tuple[str | None, int | None]:

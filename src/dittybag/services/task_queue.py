@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -29,7 +30,7 @@ from dittybag.services.task_access import (
     writable_view,
 )
 from dittybag.services.task_claims import require_fence
-from dittybag.services.task_service import with_comment
+from dittybag.services.task_service import TaskMark, with_comment
 
 #: Tasks that are named with a claimed task, or in a message.
 _MAX_RELATED: Final = 20
@@ -144,6 +145,32 @@ async def finish_task(
     return await update(transaction, task, status=status, completed_at=completed_at, **fields)
 
 
+async def finish_tasks(
+    transaction: Transaction,
+    caller: Caller,
+    ids: Sequence[int],
+    *,
+    fence: int | None = None,
+    comment: str | None = None,
+    status: TaskStatus = "done",
+) -> list[TaskMark]:
+    """End the work on tasks: on all of them or, if one cannot be finished, on none."""
+    marks = []
+    for number in dict.fromkeys(ids):
+        before = await find_writable_task(transaction, caller, number)
+        after = await finish_task(transaction, caller, number, fence=fence, comment=comment, status=status)
+        marks.append(TaskMark(after, after.status != before.status))
+    return marks
+
+
+async def take_task(transaction: Transaction, caller: Caller, id: int, request: ClaimRequest) -> ClaimedTask:
+    """Claim a task even if somebody works on it, who then no longer holds it. For people."""
+    task = await find_writable_task(transaction, caller, id)
+    if task.status in ("doing", "review"):
+        await release_task(transaction, caller, id)
+    return await claim_task(transaction, caller, id, request)
+
+
 async def release_task(
     transaction: Transaction,
     caller: Caller,
@@ -156,7 +183,7 @@ async def release_task(
     task = await find_writable_task(transaction, caller, id)
     await require_fence(transaction, caller, task, fence)
     if task.status not in ("doing", "review"):
-        raise TaskNotReady(id, f"is {task.status}, so nobody works on it")
+        raise TaskNotReady(id, f"is {task.status}, so nobody works on it", action="released")
     fields = with_comment(transaction, caller, task, comment)
     return await update(transaction, task, status="todo", completed_at=None, assignee=None, **fields)
 
@@ -212,6 +239,11 @@ async def claims_of(transaction: Transaction, caller: Caller, ids: list[int]) ->
     return {claim.task: claim for claim in claims if claim.is_live(transaction.now)}
 
 
+async def waiting_of(transaction: Transaction, caller: Caller, ids: list[int]) -> dict[int, int]:
+    """Return how many open tasks each of those that the caller has read waits for, if it is open."""
+    return await transaction.edges.waiting(ids)
+
+
 async def _ready_query(
     transaction: Transaction, caller: Caller, request: ClaimRequest, *, limit: int
 ) -> ReadyQuery:
@@ -259,7 +291,9 @@ class TaskQueueService:
 
     claim_next = writing(claim_next)
     claim = writing(claim_task)
+    take = writing(take_task)
     finish = writing(finish_task)
+    finish_all = writing(finish_tasks)
     release = writing(release_task)
     release_connection = writing(release_connection)
     renew = writing(renew_claims)
@@ -267,3 +301,4 @@ class TaskQueueService:
     is_any_ready = reading(is_any_ready)
     next_lapse = reading(next_lapse)
     claims_of = reading(claims_of)
+    waiting_of = reading(waiting_of)

@@ -43,6 +43,7 @@ from dittybag.services.history_service import restore_state
 from dittybag.services.task_access import (
     find_task,
     find_writable_task,
+    locked_projects,
     require_unlocked,
     task_project,
     visible_view,
@@ -407,6 +408,7 @@ class TaskService:
     create = writing(create_task)
     create_all = writing(create_tasks)
     get = reading(find_task)
+    locked_projects = reading(locked_projects)
     status_board = reading(status_board, slow=True)
     page = reading(page_tasks)
     update = writing(update_task)

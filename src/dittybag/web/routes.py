@@ -21,6 +21,7 @@ from dittybag.web.pages import (
     search_pages,
     task_actions,
     task_form,
+    task_graph_page,
     task_pages,
 )
 from dittybag.web.pages.entity_forms import show_change_warning
@@ -74,10 +75,14 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/tasks/{id}/done", task_actions.complete),
     Route("POST", "/tasks/{id}/reopen", task_actions.reopen),
     Route("POST", "/tasks/{id}/move", task_actions.move),
+    Route("POST", "/tasks/{id}/take-away", task_actions.take_away),
     Route("POST", "/tasks/{id}/delete", task_actions.delete),
     Route("POST", "/tasks/{id}/undo", task_actions.undo),
     Route("GET", "/tasks/{id}", task_form.show_form),
     Route("POST", "/tasks/{id}", task_form.save_task, form_bytes=LONG_FORM_BYTES),
+    Route("GET", "/tasks/{id}/context", task_form.show_context),
+    Route("POST", "/tasks/{id}/comments", task_form.add_comment),
+    Route("GET", "/tasks/graph", task_graph_page.show_graph),
     Route("GET", "/tasks/{id}/state", partial(show_change_warning, "task")),
     Route("GET", "/activity", activity_pages.show_feed),
     Route("GET", "/activity/new", activity_pages.show_new_changes),

@@ -78,7 +78,12 @@ class EventStreams:
 
     def _on_changes(self, notifications: Sequence[ChangeNotification]) -> None:
         for subscriber in self._subscribers:
-            kinds = {item.kind for item in notifications if item.project in (None, subscriber.project)}
+            # Task pages show the tasks of all projects.
+            kinds = {
+                item.kind
+                for item in notifications
+                if item.kind == "task" or item.project in (None, subscriber.project)
+            }
             if kinds:
                 subscriber.notify(*kinds)
 

@@ -67,6 +67,9 @@ class PostgresDriver:
     def has_item(self, column: str, placeholder: str) -> str:
         return f"{placeholder} = ANY({column})"
 
+    def json_length(self, column: str) -> str:
+        return f"json_array_length({column}::json)"
+
     def json_field(self, column: str, field: str) -> str:
         return f"{column}::json ->> '{field}'"
 

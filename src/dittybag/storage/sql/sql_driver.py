@@ -61,6 +61,10 @@ class SqlDriver(Protocol):
         """SQL for whether the list of texts in a column has a text."""
         ...
 
+    def json_length(self, column: str) -> str:
+        """SQL for the number of items of the JSON array in a column."""
+        ...
+
     def json_field(self, column: str, field: str) -> str:
         """SQL for a field of a JSON object, as text."""
         ...

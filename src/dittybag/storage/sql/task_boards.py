@@ -14,17 +14,22 @@ from dittybag.domain.tasks import (
     TaskListing,
     TaskOrder,
 )
-from dittybag.storage.sql.sql_driver import Bindings, Row, SqlDriver
+from dittybag.storage.sql.sql_driver import Bindings, Row, SqlDriver, is_number
 from dittybag.storage.sql.task_visibility import visible_tasks
 
 COMPLETED: Final = "completed_at IS NOT NULL"
 #: A dropped task is neither open nor completed.
 OPEN: Final = "completed_at IS NULL AND status <> 'dropped'"
 
+_USER: Final = '"user"'
 _LISTED_COLUMNS: Final = (
     "tasks.id, title, tasks.project, tasks.priority, energy, time_estimate, due_date, completed_at, version, "
     f"substr(coalesce(notes, ''), 1, {LISTED_NOTES}), tasks.status, tasks.assignee, labels, parent, "
-    "tasks.project_id IS NOT NULL, coalesce(waits_for, 0), holder, until"
+    "tasks.project_id IS NOT NULL, coalesce(waits_for, 0), holder, until, "
+    "(SELECT interface FROM changes WHERE changes.seq = claims.fence), tasks.project_id, "
+    "(SELECT count(*) FROM task_edges WHERE task_edges.task = tasks.id AND part = 1), "
+    "(SELECT count(*) FROM task_edges JOIN open_tasks AS parts ON parts.task = blocker "
+    "WHERE task_edges.task = tasks.id AND part = 1)"
 )
 _LABELS: Final = TaskListing.__struct_fields__.index("labels")
 _ORDERS: Final[dict[TaskOrder, str]] = {
@@ -58,15 +63,38 @@ _FEW_MATCHES: Final = 5000
 _SINGLE_COLUMN_KEY: Final = "0"
 
 
+def team_conditions(
+    driver: SqlDriver,
+    bindings: Bindings,
+    *,
+    statuses: Sequence[str],
+    assignee: str | None,
+    labels: Sequence[str],
+    parent: int | None,
+) -> list[str]:
+    """SQL conditions for one of the statuses, the assignee, each of the labels and the parent of a task."""
+    conditions = []
+    if statuses:
+        conditions.append(f"status IN ({', '.join(map(bindings.add, statuses))})")
+    if assignee is not None:
+        conditions.append(f"assignee = {bindings.add(assignee)}")
+    conditions += [driver.has_item("labels", bindings.add(label)) for label in labels]
+    if parent is not None:
+        conditions.append(f"parent = {bindings.add(parent)}" if is_number(parent) else "false")
+    return conditions
+
+
 class BoardQuery:
     """SQL that counts and selects the tasks of a user that match a filter."""
 
     def __init__(self, driver: SqlDriver, user: str, filter: TaskFilter, view: TaskView) -> None:
         """The caller adds the condition for the text of the filter with `require_text`."""
         self.bindings = Bindings(user)
-        self._visible = visible_tasks(driver, view, self.bindings, "$1")
+        self._listed = f"{_LISTED_COLUMNS}, {driver.json_length('comments')}"
+        # Both have the same placeholders, of which a statement must use all.
+        self._visible = visible_tasks(driver, view, self.bindings, "$1", column=_USER)
         # Where no index covers the query, a full scan takes a quarter of the time.
-        self._visible_in_scan = self._visible.replace('"user"', driver.unindexed('"user"'))
+        self._visible_in_scan = self._visible.replace(_USER, driver.unindexed(_USER))
         self._has_text = False
         self._is_covered = not any(getattr(filter, name) for name in _UNCOVERED) and filter.waiting is None
         self._conditions = [] if filter.statuses else [COMPLETED if filter.completed else OPEN]
@@ -101,17 +129,17 @@ class BoardQuery:
             )
 
     def _add_team_conditions(self, driver: SqlDriver, filter: TaskFilter) -> None:
-        if filter.statuses:
-            self._conditions.append(f"status IN ({', '.join(map(self.bindings.add, filter.statuses))})")
         if filter.waiting is not None:
             waits = "EXISTS (SELECT 1 FROM open_tasks WHERE task = tasks.id AND waits_for > 0)"
             self._conditions.append(waits if filter.waiting else f"NOT {waits}")
-        if filter.assignee is not None:
-            self._conditions.append(f"assignee = {self.bindings.add(filter.assignee)}")
-        if filter.label is not None:
-            self._conditions.append(driver.has_item("labels", self.bindings.add(filter.label)))
-        if filter.parent is not None:
-            self._conditions.append(f"parent = {self.bindings.add(filter.parent)}")
+        self._conditions += team_conditions(
+            driver,
+            self.bindings,
+            statuses=filter.statuses,
+            assignee=filter.assignee,
+            labels=() if filter.label is None else (filter.label,),
+            parent=filter.parent,
+        )
 
     def _from_where(self, *, is_scanned: bool) -> str:
         visible = self._visible_in_scan if is_scanned else self._visible
@@ -155,7 +183,7 @@ class BoardQuery:
             for position, column in filled
         )
         return f"""WITH {matched}picked AS ({picked})
-            SELECT column_position, {_LISTED_COLUMNS} FROM picked JOIN tasks ON tasks.id = picked.id
+            SELECT column_position, {self._listed} FROM picked JOIN tasks ON tasks.id = picked.id
             LEFT JOIN open_tasks ON open_tasks.task = tasks.id LEFT JOIN claims ON claims.task = tasks.id"""
 
     def _is_scanned(self, by: TaskGrouping | None, column: TaskColumn, order: TaskOrder, wanted: int) -> bool:

@@ -18,7 +18,14 @@ from dittybag.domain.tasks import (
 from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
 from dittybag.storage.sql.native_queries import NativeQueries
 from dittybag.storage.sql.sql_driver import Bindings, SqlDriver, is_number
-from dittybag.storage.sql.task_boards import COMPLETED, OPEN, BoardQuery, empty_columns, fill_columns
+from dittybag.storage.sql.task_boards import (
+    COMPLETED,
+    OPEN,
+    BoardQuery,
+    empty_columns,
+    fill_columns,
+    team_conditions,
+)
 from dittybag.storage.sql.task_visibility import visible_tasks
 
 #: In microseconds. In every time zone, days begin on a quarter-hour boundary.
@@ -93,6 +100,14 @@ class TaskTable:
         if query.due_by is not None:
             # A due date may include a time.
             conditions.append(f"substr(due_date, 1, 10) <= {bindings.add(query.due_by)}")
+        conditions += team_conditions(
+            self._driver,
+            bindings,
+            statuses=query.statuses,
+            assignee=query.assignee,
+            labels=query.labels,
+            parent=query.parent,
+        )
         if query.text:
             columns = ["title"] * query.in_title + ["notes"] * query.in_notes
             conditions.append(await self._native.word_candidates(query.text, bindings))

@@ -77,6 +77,9 @@ class SqliteDriver:
     def has_item(self, column: str, placeholder: str) -> str:
         return f"EXISTS (SELECT 1 FROM json_each({column}) WHERE value = {placeholder})"
 
+    def json_length(self, column: str) -> str:
+        return f"json_array_length({column})"
+
     def json_field(self, column: str, field: str) -> str:
         return f"{column} ->> '{field}'"
 

@@ -15,6 +15,7 @@ from dittybag.domain.errors import clip
 from dittybag.services.history_service import ChangePage
 from dittybag.services.project_overview import is_person
 from dittybag.web.browser_requests import WebRequest, project_link
+from dittybag.web.task_display import summarise_change
 
 #: Longer names are cut in lists.
 _MAX_LABEL_LENGTH: Final = 120
@@ -36,6 +37,8 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     change_link: str
     #: The name of its project, if that is not the project of the page.
     project: str
+    #: Tasks only: what changed for those who work on it, as in `to do → doing, assigned to cursor`.
+    summary: str
 
 
 def group_changes(request: WebRequest, page: ChangePage) -> list[list[ChangeRow]]:
@@ -65,6 +68,7 @@ def format_row(
         link="" if address is None or not project_name else entity_link(project_name, change.kind, address),
         change_link=request.link(f"/activity/{change.seq}"),
         project="" if project_name == request.project.name else project_name or "a deleted project",
+        summary=clip(summarise_change(change), _MAX_LABEL_LENGTH),
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
 
+from dittybag.domain.errors import TaskNotFound
 from dittybag.domain.passages import match_spans
 from dittybag.domain.ranked_search import ParsedQuery, parse_query
 from dittybag.domain.text import QUERY_LENGTH, one_line
@@ -13,6 +16,7 @@ from dittybag.services.search_service import RANKED_KINDS, RankedHit, RankedKind
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
 from dittybag.web.pages.change_display import entity_link
 from dittybag.web.side_by_side import TextSpan, highlight_runs
+from dittybag.web.task_display import task_facts
 from dittybag.web.template_rendering import render_page
 
 #: Number of results in the dropdown.
@@ -44,6 +48,8 @@ class SearchResultRow(Struct, frozen=True):
     link: str
     title: list[TextSpan]
     passage: list[TextSpan]
+    #: Tasks only: the status, the project, the assignee and the labels.
+    facts: list[str]
 
 
 async def show_results(request: WebRequest) -> WebResponse:
@@ -53,7 +59,8 @@ async def show_results(request: WebRequest) -> WebResponse:
     found = await _find(request, query, kind) if query else RankedPage([], 0)
     # As the dropdown appears while the last word is typed, longer words match.
     parsed = parse_query(query, incomplete=True)
-    rows = [_row(request, hit, parsed) for hit in found.hits]
+    facts = {} if request.is_fragment else await _task_facts(request, found.hits)
+    rows = [_row(request, hit, parsed, facts) for hit in found.hits]
     template = "home/search_dropdown.html" if request.is_fragment else "home/search_results.html"
     return render_page(
         request,
@@ -80,7 +87,19 @@ async def _find(request: WebRequest, query: str, kind: RankedKind | None) -> Ran
     return await request.workspace.search.ranked(request.caller, wanted)
 
 
-def _row(request: WebRequest, hit: RankedHit, parsed: ParsedQuery) -> SearchResultRow:
+async def _task_facts(request: WebRequest, hits: Sequence[RankedHit]) -> dict[str | int, list[str]]:
+    """Return what results show about tasks, by their ids."""
+    facts: dict[str | int, list[str]] = {}
+    for hit in hits:
+        if hit.kind == "task":
+            with suppress(TaskNotFound):
+                facts[hit.id] = task_facts(await request.workspace.tasks.get(request.caller, int(hit.id)))
+    return facts
+
+
+def _row(
+    request: WebRequest, hit: RankedHit, parsed: ParsedQuery, facts: Mapping[str | int, list[str]]
+) -> SearchResultRow:
     if hit.kind == "library_prompt":
         link = request.link("/libraries/prompt", name=hit.ref)
     else:
@@ -93,6 +112,7 @@ def _row(request: WebRequest, hit: RankedHit, parsed: ParsedQuery) -> SearchResu
         link,
         _highlighted(one_line(hit.title) or "(blank title)", parsed),
         _shorten_lead(passage) if request.is_fragment else passage,
+        facts.get(hit.id, []),
     )
 
 

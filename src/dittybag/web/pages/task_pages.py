@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -9,20 +11,35 @@ from urllib.parse import urlencode
 
 from dittybag.domain.changes import Change
 from dittybag.domain.errors import NotFound
-from dittybag.domain.tasks import NO_PROJECT, TaskOrder, count_tasks
+from dittybag.domain.tasks import (
+    NO_PROJECT,
+    TaskColumn,
+    TaskFilter,
+    TaskGrouping,
+    TaskListing,
+    TaskOrder,
+    count_tasks,
+)
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number
 from dittybag.web.task_display import (
     DUE_FILTERS,
     ENERGY_NAMES,
     KEYS,
     PRIORITY_TITLES,
+    STATUS_COLUMNS,
+    STATUS_NAMES,
+    BoardGrouping,
     column_title,
     describe_change,
     due_of,
+    effort_of,
     local_now,
     read_filters,
+    read_status,
+    suggestions,
     to_task_filter,
 )
+from dittybag.web.task_holders import holder_of
 from dittybag.web.template_rendering import render_page
 
 #: Maximum numbers of tasks per column and of columns per page.
@@ -39,14 +56,14 @@ _MAX_SUGGESTED: Final = 200
 
 
 async def show_tasks(request: WebRequest) -> WebResponse:
-    """Show open or completed tasks as a board, as a list or as charts."""
+    """Show tasks as a board, as a list or as charts."""
     view = request.chosen("view", _VIEWS, "board")
     build = {"board": _board_values, "list": _list_values, "stats": _stats_values}[view]
-    filters = read_filters(request)
+    filters, status = read_filters(request), read_status(request)
     values: dict[str, Any] = {
         "view": view,
         "by": request.chosen("by", KEYS, KEYS[0]),
-        "completed": _is_done(request),
+        "listed_status": status,
         "filters": filters,
         "is_filtered": any(filters.values()),
         "sort": _sort_order(request),
@@ -56,47 +73,72 @@ async def show_tasks(request: WebRequest) -> WebResponse:
     }
     if request.is_fragment:
         return render_page(request, "tasks/task_region.html", **values)
-    notice = await _find_notice(request)
+    notice = await find_notice(request)
     return render_page(
         request,
         "tasks/task_index.html",
         **values,
         change=notice,
         text="" if notice is None else describe_change(notice),
+        reload="",
         priorities=PRIORITY_TITLES,
         energies=ENERGY_NAMES,
+        statuses=STATUS_NAMES,
         dues=DUE_FILTERS,
     )
 
 
-def _is_done(request: WebRequest) -> bool:
-    return request.query.get("done") == "1"
-
-
 def _sort_order(request: WebRequest) -> TaskOrder:
-    return "done" if _is_done(request) else request.chosen("sort", _ORDERS, "priority")
+    is_done = read_status(request) == "done"
+    return "done" if is_done else request.chosen("sort", _ORDERS, "priority")
 
 
 async def _board_values(request: WebRequest) -> dict[str, Any]:
-    now, by = local_now(), request.chosen("by", KEYS, KEYS[0])
+    by = request.chosen("by", KEYS, KEYS[0])
+    return await (_status_board_values(request) if by == "status" else _grouped_values(request, by))
+
+
+async def _status_board_values(request: WebRequest) -> dict[str, Any]:
+    """Return the columns ready, doing, blocked, review and done."""
+    columns = await request.workspace.tasks.status_board(
+        request.caller,
+        to_task_filter(read_filters(request), local_now(), None),
+        order="priority",
+        limit=_MAX_CARDS,
+    )
+    links = {"ready": "todo", "blocked": "todo"}
+    return {
+        **await _column_values(request, columns, "status"),
+        "column_link": lambda key: request.with_query(
+            view="list", notice=None, by=None, status=links.get(key, key)
+        ),
+        # The title of a blocked task's column is not that of its status.
+        "moves": [(status, title) for title, status in STATUS_COLUMNS.values() if status is not None],
+        "earlier": None,
+        "later": None,
+        "hidden_columns": 0,
+    }
+
+
+async def _grouped_values(request: WebRequest, by: TaskGrouping) -> dict[str, Any]:
+    """Return a column for each priority, energy or project."""
+    status = read_status(request)
     first = request.int_parameter("first", maximum=10**6)
     board = await request.workspace.tasks.board(
         request.caller,
-        to_task_filter(read_filters(request), now, completed=_is_done(request)),
+        to_task_filter(read_filters(request), local_now(), status),
         by,
-        order="done" if _is_done(request) else "priority",
+        order="done" if status == "done" else "priority",
         limit=_MAX_CARDS,
         width=_MAX_COLUMNS,
         first=first,
     )
     return {
-        "columns": board.columns,
-        "total": sum(column.total for column in board.columns),
-        "title": partial(column_title, by),
-        "due_of": partial(due_of, now=now),
+        **await _column_values(request, board.columns, by),
         "column_link": lambda key: request.with_query(
             view="list", notice=None, first=None, by=None, **{by: key or NO_PROJECT}
         ),
+        "moves": [(column.key, column_title(by, column.key)) for column in board.columns],
         "earlier": first and request.with_query(first=max(first - _MAX_COLUMNS, 0) or None, notice=None),
         "later": first + _MAX_COLUMNS < board.count
         and request.with_query(first=first + _MAX_COLUMNS, notice=None),
@@ -104,20 +146,47 @@ async def _board_values(request: WebRequest) -> dict[str, Any]:
     }
 
 
-async def _list_values(request: WebRequest) -> dict[str, Any]:
+async def _column_values(
+    request: WebRequest, columns: Sequence[TaskColumn], by: BoardGrouping
+) -> dict[str, Any]:
+    return {
+        "columns": columns,
+        "total": sum(column.total for column in columns),
+        "title": partial(column_title, by),
+        "targets": {key: status for key, (_, status) in STATUS_COLUMNS.items()},
+        **await _card_values(request, [task for column in columns for task in column.tasks]),
+    }
+
+
+async def _card_values(request: WebRequest, tasks: Sequence[TaskListing]) -> dict[str, Any]:
+    """Return what the cards of these tasks need."""
     now = local_now()
+    locked = await request.workspace.tasks.locked_projects(request.caller)
+    labels, assignees = suggestions(tasks)
+    return {
+        "due_of": partial(due_of, now=now),
+        "effort_of": effort_of,
+        "holder_of": partial(holder_of, now=time.time_ns() // 1000, person=request.context.person),
+        "is_writable": lambda task: request.can_write_own and task.project_id not in locked,
+        "labels": labels,
+        "assignees": assignees,
+    }
+
+
+async def _list_values(request: WebRequest) -> dict[str, Any]:
     found = await request.workspace.tasks.listing(
         request.caller,
-        to_task_filter(read_filters(request), now, completed=_is_done(request)),
+        to_task_filter(read_filters(request), local_now(), read_status(request)),
         order=_sort_order(request),
         limit=PER_PAGE,
         offset=request.offset,
     )
     return {
         "tasks": found.tasks,
-        "due_of": partial(due_of, now=now),
         "total": found.total,
         "pages": request.pages(found.total),
+        "moves": list(STATUS_NAMES.items()),
+        **await _card_values(request, found.tasks),
     }
 
 
@@ -136,6 +205,8 @@ async def _stats_values(request: WebRequest) -> dict[str, Any]:
 
     return {
         "counts": count_tasks(await tasks.groups(request.caller)),
+        "open_total": await _count(request, TaskFilter()),
+        "dropped_total": await _count(request, TaskFilter(statuses=("dropped",))),
         "days": [(f"{day:%d %b}: {count} done", 0, count) for day, count in done.items()],
         "done_recently": sum(done.values()),
         "most_in_a_day": max(done.values()),
@@ -145,10 +216,17 @@ async def _stats_values(request: WebRequest) -> dict[str, Any]:
         "priority_link": lambda key: link(priority=key),
         "project_title": partial(column_title, "project"),
         "project_link": lambda key: link(project=key or NO_PROJECT),
+        "labels": [],
+        "assignees": [],
     }
 
 
-async def _find_notice(request: WebRequest) -> Change | None:
+async def _count(request: WebRequest, filter: TaskFilter) -> int:
+    found = await request.workspace.tasks.listing(request.caller, filter, order="newest", limit=1, offset=0)
+    return found.total
+
+
+async def find_notice(request: WebRequest) -> Change | None:
     """Return the change in the query, to offer undo, if it is still the latest change of its task."""
     task, _, seq = request.query.get("notice", "").partition(".")
     if (number := parse_number(task)) is None:

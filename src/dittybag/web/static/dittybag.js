@@ -119,13 +119,18 @@
   });
 
   // Warn before leaving a form with unsaved changes: <form data-guard>.
-  let unsaved = null;
+  // Of several such forms on a page, one that is submitted does not save the others.
+  const unsaved = new Set();
   document.addEventListener("input", (event) => {
     const form = event.target.closest("form[data-guard]");
-    if (form) unsaved = form;
+    if (form) unsaved.add(form);
   });
-  document.addEventListener("submit", (event) => { if (!event.defaultPrevented) unsaved = null; });
-  window.addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
+  document.addEventListener("submit", (event) => {
+    if (event.defaultPrevented) return;
+    if (event.target.matches("[data-guard]")) unsaved.delete(event.target);
+    else unsaved.clear();
+  });
+  window.addEventListener("beforeunload", (event) => { if (unsaved.size) event.preventDefault(); });
 
   // Keyboard shortcuts.
   const paths = { h: "", p: "/prompts", l: "/libraries", r: "/resources", t: "/tasks", a: "/activity", c: "/connect" };
@@ -150,7 +155,7 @@
       if (isTyping(event.target)) event.target.blur();
       return;
     }
-    if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
+    if (isTyping(event.target) || document.querySelector("dialog[open], :popover-open")) return;
     const base = document.body.dataset.live?.replace(/\/live$/, "");
     if (isGoKeyPressed && base !== undefined && event.key in paths) {
       location.assign(base + paths[event.key]);

@@ -1,4 +1,4 @@
-// Task pages: drag and drop, the card menu, keyboard shortcuts, and forms that return to the previous view.
+// Task pages: drag and drop, card menus, times that run, keyboard shortcuts, and forms that return to the previous view.
 "use strict";
 
 (() => {
@@ -27,9 +27,9 @@
     }
   }
 
-  // Collapse the filters on small screens.
+  // Collapse the filters where they would take several rows.
   const fold = document.querySelector("[data-fold]");
-  if (fold && matchMedia("(max-width: 48rem)").matches) fold.open = false;
+  if (fold && matchMedia("(max-width: 70rem)").matches) fold.open = false;
 
   // Copy a picked date into its text field.
   document.addEventListener("change", (event) => {
@@ -48,16 +48,30 @@
     document.getElementById("quick-add-text").dispatchEvent(new Event("input", { bubbles: true }));
   });
 
-  if (!region) return;
-  const isWritable = region.hasAttribute("data-writable");
-
-  function post(task, action, values = {}) {
-    return window.htmx.ajax("POST", `${region.dataset.tasks}/${task}/${action}`, { values, target: "#task-notice", swap: "innerHTML" });
+  // Claims lapse without an event: count down, and refresh when the time is over. The holder may have renewed it.
+  // Elements have the seconds that were left when the server rendered them, so the clock of this machine does not matter.
+  const ends = new WeakMap();
+  const units = [[3600, "h"], [60, "min"], [1, "s"]];
+  function countDown() {
+    let isOver = false;
+    for (const element of document.querySelectorAll("[data-seconds]")) {
+      if (!ends.has(element)) ends.set(element, performance.now() + 1000 * Number(element.dataset.seconds));
+      const seconds = Math.max(Math.ceil((ends.get(element) - performance.now()) / 1000), 0);
+      const [span, unit] = units.find(([span]) => seconds >= span) ?? units.at(-1);
+      const text = `${Math.floor(seconds / span)} ${unit} left`;
+      if (!element.hidden && element.textContent !== text) element.textContent = text;
+      if (seconds === 0 && !element.dataset.over) { element.dataset.over = ""; isOver = true; }
+    }
+    if (isOver) window.htmx.trigger(document.body, "live:task");
   }
-  const move = (task, by, value) => post(task, "move", { by, value });
-  const remove = (card) => {
-    if (window.confirm(`Delete ‘${card.dataset.title}’?`)) { rememberNeighbour(card); post(card.dataset.task, "delete"); }
-  };
+  countDown();
+  setInterval(countDown, 1000);
+  document.addEventListener("htmx:afterSwap", countDown);
+
+  if (!region) return;
+  const post = (address, values = {}) => window.htmx.ajax("POST", address, { values, target: "#task-notice", swap: "innerHTML" });
+  const move = (card, by, value) =>
+    post(`${region.dataset.tasks}/${card.dataset.task}/move`, { by, value, version: card.dataset.version });
 
   // When the focused card disappears, focus its neighbour.
   let neighbour = null;
@@ -72,18 +86,28 @@
   });
   document.getElementById("task-actions")?.addEventListener("submit", (event) => {
     event.preventDefault();
-    const card = event.submitter.closest("[data-task]");
-    rememberNeighbour(card);
-    post(card.dataset.task, event.submitter.formAction.split("/").at(-1));
+    const button = event.submitter;
+    const card = button.closest("[data-task]");
+    button.closest("[popover]")?.hidePopover();
+    const isDeletion = button.hasAttribute("data-delete");
+    if (isDeletion && !window.confirm(`Delete ‘${card.dataset.title}’?`)) return;
+    if (isDeletion || button.hasAttribute("data-tick")) rememberNeighbour(card);
+    post(button.formAction, button.name ? { [button.name]: button.value } : {});
   });
 
-  // Drag and drop. Live updates wait until the drag has ended.
+  // Drag and drop. Live updates wait until the drag has ended, or the menu of a card is closed.
   let dragged = null;
+  let isPressed = false;
   let hasPendingUpdate = false;
+  region.addEventListener("pointerdown", (event) => { isPressed = event.target.closest("[draggable=true]") !== null; });
+  for (const kind of ["pointerup", "pointercancel"]) {
+    document.addEventListener(kind, () => { isPressed = false; if (!dragged) catchUp(); });
+  }
   region.addEventListener("dragstart", (event) => {
     const card = event.target.closest?.("[data-task]");
-    if (!card || !isWritable) return;
+    if (!card?.draggable) return;
     dragged = card;
+    isPressed = false;
     card.classList.add("dragged");
     event.dataTransfer.effectAllowed = "move";
     event.dataTransfer.setData("text/plain", card.dataset.title);
@@ -103,55 +127,38 @@
     if (!dragged || !column) return;
     event.preventDefault();
     if (column.contains(dragged)) return;
-    move(dragged.dataset.task, region.dataset.by, column.dataset.column);
+    move(dragged, region.dataset.by, column.dataset.column);
   });
+  function catchUp() {
+    if (hasPendingUpdate) window.htmx.trigger(document.body, "live:task");
+    hasPendingUpdate = false;
+  }
   region.addEventListener("dragend", () => {
     dragged?.classList.remove("dragged");
     dragged = null;
     highlight(null);
-    if (hasPendingUpdate) window.htmx.trigger(document.body, "live:task");
-    hasPendingUpdate = false;
+    catchUp();
   });
   region.addEventListener("htmx:beforeSwap", (event) => {
-    if (dragged && event.detail.target === region) { event.detail.shouldSwap = false; hasPendingUpdate = true; }
+    const isBusy = dragged || isPressed || region.querySelector(":popover-open");
+    if (isBusy && event.detail.target === region) { event.detail.shouldSwap = false; hasPendingUpdate = true; }
   });
 
-  // The card menu does what dragging does, for touch and keyboard.
-  const menu = document.getElementById("card-menu");
-  let selected = null;
-  function openMenu(card) {
-    selected = card;
-    document.getElementById("card-menu-title").textContent = card.dataset.title;
-    const columns = [...region.querySelectorAll("[data-column]")];
-    const current = card.closest("[data-column]");
-    menu.querySelector("[data-columns]").replaceChildren(...columns.map((column) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.className = "button";
-      button.textContent = column.dataset.name;
-      button.disabled = column === current;
-      button.addEventListener("click", () => {
-        menu.close();
-        move(card.dataset.task, region.dataset.by, column.dataset.column);
-      });
-      return button;
-    }));
-    document.getElementById("card-menu-label").hidden = columns.length === 0;
-    menu.showModal();
-  }
-  menu?.querySelector("[data-delete]").addEventListener("click", () => { menu.close(); remove(selected); });
-  region.addEventListener("click", (event) => {
-    if (event.target.closest("[data-menu]")) openMenu(event.target.closest("[data-task]"));
-  });
+  // The menu of a card does what dragging does. The browser opens it, also without this script.
+  region.addEventListener("toggle", (event) => {
+    if (!event.target.matches("[popover]")) return;
+    if (event.newState === "open") event.target.querySelector("button:enabled").focus();
+    else catchUp();
+  }, true);
 
   // Keyboard shortcuts.
   function focusColumn(card, by) {
-    const columns = [...region.querySelectorAll("[data-column]")].filter((column) => column.querySelector("[data-item]"));
-    const at = columns.indexOf(card.closest("[data-column]"));
+    const columns = [...region.querySelectorAll(".column")].filter((column) => column.querySelector("[data-item]"));
+    const at = columns.indexOf(card.closest(".column"));
     columns[at + by]?.querySelector("[data-item]").focus();
   }
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open], :popover-open")) return;
     if (event.target.closest("input, textarea, select")) return;
     if (event.key === "u" && notice.querySelector("[data-undo]")) { notice.querySelector("[data-undo]").click(); return; }
     const card = event.target.closest("[data-task]");
@@ -161,17 +168,18 @@
       focusColumn(card, event.key === "ArrowRight" ? 1 : -1);
     } else if (event.key === "e") {
       card.querySelector("[data-item]").click();
-    } else if (!isWritable) {
+    } else if (!card.querySelector("[popover]")) {
+      // It can be read, but not changed.
       return;
     } else if (event.key === "x") {
       card.querySelector("[data-tick]").click();
     } else if (event.key >= "1" && event.key <= "5") {
-      move(card.dataset.task, "priority", event.key);
+      move(card, "priority", event.key);
     } else if (event.key === "m") {
       event.preventDefault();
-      openMenu(card);
+      card.querySelector("[popover]").showPopover();
     } else if (event.key === "d") {
-      remove(card);
+      card.querySelector("[data-delete]").click();
     }
   });
 })();

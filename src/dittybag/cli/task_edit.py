@@ -1,0 +1,221 @@
+"""`dittybag task add`, `update`, `comment` and `delete`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dittybag.cli.output import clip_line, print_deleted
+from dittybag.cli.read_input import STREAM, read_text, text, usage_error
+from dittybag.cli.strict_options import StrictCommand, option_group
+from dittybag.cli.task_options import (
+    acting_as,
+    actor_option,
+    comment_option,
+    fence_option,
+    parse_due_date,
+    run_on_tasks,
+)
+from dittybag.cli.task_output import print_saved
+from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
+from dittybag.domain.projects import AUTOMATIC
+from dittybag.domain.tasks import COMMENT_LENGTH, NOTES_LENGTH, STATUSES, Task
+
+if TYPE_CHECKING:
+    from dittybag.services.workspace import WorkspaceSession
+
+
+def _parse_parent(value: str) -> int | str:
+    """Parameter type of the parent of a task: its number, or empty for none."""
+    numbers = _parse_ids(value)
+    if len(numbers) > 1:
+        raise click.BadParameter("a task can be a part of one other task only.")
+    return numbers[0] if numbers else ""
+
+
+def _parse_ids(value: str) -> list[int]:
+    """Parameter type of the numbers of tasks, such as `3` or `3,4`; empty for none."""
+    try:
+        return [int(part) for part in value.split(",")] if value.strip() else []
+    except ValueError as error:
+        raise click.BadParameter(f"'{clip_line(value)}' is not the number of a task.") from error
+
+
+#: The options for the fields of a task.
+_field_options: Final = option_group(
+    click.option(
+        "-P", "--priority", metavar="N", type=int, help="Priority from 1 (someday) to 5 (critical)."
+    ),
+    click.option(
+        "-e", "--energy", metavar="LEVEL", type=text, help="Energy required: light, medium or deep."
+    ),
+    click.option(
+        "--estimate", "time_estimate", metavar="TEXT", type=text, help="Time estimate, such as 30min or 2hr."
+    ),
+    click.option("-n", "--notes", metavar="TEXT", type=text, help="Notes; `-` reads standard input."),
+    click.option(
+        "-d",
+        "--due",
+        "due_date",
+        metavar="WHEN",
+        type=parse_due_date,
+        help="Due date, such as tomorrow, fri, 2w or 2026-12-24.",
+    ),
+    click.option("--status", type=click.Choice(STATUSES), help="Status (of a new task: todo)."),
+    click.option("--assignee", metavar="NAME", type=text, help="Who is to do it: a user or an agent."),
+    click.option(
+        "-l", "--label", "labels", metavar="LABEL", type=text, multiple=True, help="Label; repeatable."
+    ),
+    click.option(
+        "--link",
+        "links",
+        metavar="LINK",
+        type=text,
+        multiple=True,
+        help="Name of a prompt, URI of a resource, or URL; repeatable.",
+    ),
+    click.option("--parent", metavar="ID", type=_parse_parent, help="Task that this one is a part of."),
+    click.option(
+        "--blocked-by",
+        metavar="ID",
+        type=_parse_ids,
+        multiple=True,
+        help="Task that must be done or dropped before; repeatable.",
+    ),
+    comment_option,
+)
+
+
+def _given_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that were given, reading notes from standard input if they are `-`."""
+    if fields.get("notes") == STREAM:
+        # A character has at most four bytes in UTF-8.
+        fields["notes"] = read_text(STREAM, NOTES_LENGTH * 4)
+    given = {name: value for name, value in fields.items() if value not in (None, ())}
+    for name in ("labels", "links"):
+        if name in given:
+            given[name] = tuple(value for value in given[name] if value)
+    if "blocked_by" in given:
+        given["blocked_by"] = tuple(number for numbers in given["blocked_by"] for number in numbers)
+    if "parent" in given:
+        given["parent"] = given["parent"] or None
+    return given
+
+
+@click.command("add", StrictCommand)
+@click.argument("title", type=text, nargs=-1, required=True)
+@_field_options
+@in_any_project
+def add(title: tuple[str, ...], options: WorkspaceOptions, **fields: Any) -> None:
+    """Add a task.
+
+    The members of its project share it. Without a project, it is yours alone.
+
+    \b
+    Examples:
+      dittybag task add "Write tests" -P 4 -p website --blocked-by 3
+      dittybag task add Call the bank -d tomorrow -e light --estimate 15min
+    """
+    given = _given_fields(fields)
+    if options.project is not None and options.project != AUTOMATIC:
+        given["project"] = options.project
+    task = options.run(
+        lambda session: session.workspace.tasks.create(session.caller, title=" ".join(title), **given),
+        create=True,
+    )
+    print_saved(task, "Added")
+
+
+@click.command("update", StrictCommand)
+@click.argument("id", type=int)
+@click.option("--title", metavar="TEXT", type=text, help="New title.")
+@_field_options
+@fence_option
+@in_any_project
+def update(id: int, options: WorkspaceOptions, fence: int | None, **fields: Any) -> None:
+    """Update a task. Fields that are not given stay the same.
+
+    Labels, links and blockers replace those that the task has. An empty value clears the project, the
+    notes, the due date, the assignee, the parent, or all labels, links or blockers.
+
+    A new status or assignee takes the task away from an agent that works on it.
+
+    \b
+    Examples:
+      dittybag task update 3 -P 5 -d "next mon"
+      dittybag task update 3 --due none --blocked-by 1 --blocked-by 2
+      dittybag task update 3 --assignee ann --comment "Ann knows this part"
+    """
+    given = _given_fields(fields)
+    if not given and options.project is None:
+        usage_error("Nothing to update: no option was given")
+
+    async def work(session: WorkspaceSession) -> tuple[Task, dict[int, str]]:
+        if options.project is not None:
+            given["project"] = await _new_project(session, options.project)
+        return await run_on_tasks(
+            session,
+            [id],
+            fence,
+            lambda: session.workspace.tasks.update(session.caller, id, fence=fence, **given),
+        )
+
+    task, taken = options.run(work)
+    print_saved(task, "Updated", taken)
+
+
+async def _new_project(session: WorkspaceSession, name: str) -> str:
+    """Return the name of the project that a task moves to. For `auto`, it is created if necessary."""
+    if name != AUTOMATIC:
+        return name
+    projects, caller = session.workspace.projects, session.caller
+    if caller.folder is not None:
+        return (await projects.create_of_folder(caller.folder, actor=caller.actor)).name
+    return (await projects.of_caller(caller)).name
+
+
+@click.command("comment", StrictCommand)
+@click.argument("id", type=int)
+@click.argument("words", metavar="TEXT", type=text, nargs=-1, required=True)
+@fence_option
+@actor_option
+@in_workspace
+def comment(
+    id: int, words: tuple[str, ...], options: WorkspaceOptions, fence: int | None, actor: str | None
+) -> None:
+    """Add a comment to a task. `-` reads standard input.
+
+    \b
+    Examples:
+      dittybag task comment 3 "The API has changed, see the link"
+      git log -1 | dittybag task comment 3 -
+    """
+    text = read_text(STREAM, COMMENT_LENGTH * 4) if words == (STREAM,) else " ".join(words)
+    if not text.strip():
+        usage_error("The comment is empty")
+
+    async def work(session: WorkspaceSession) -> Task:
+        session = acting_as(session, actor)
+        return await session.workspace.tasks.update(session.caller, id, fence=fence, comment=text)
+
+    print_saved(options.run(work), "Commented on")
+
+
+@click.command("delete", StrictCommand)
+@click.argument("ids", metavar="ID...", type=int, nargs=-1, required=True)
+@in_workspace
+def delete(ids: tuple[int, ...], options: WorkspaceOptions) -> None:
+    """Delete tasks, all of them or none.
+
+    `dittybag undo` restores them.
+
+    \b
+    Example:
+      dittybag task delete 3
+    """
+    deleted = options.run(lambda session: session.workspace.tasks.delete_all(session.caller, ids))
+    print_deleted(
+        [{"id": task.id, "title": task.title} for task in deleted],
+        [f"Deleted task {task.id} '{clip_line(task.title)}'" for task in deleted],
+    )

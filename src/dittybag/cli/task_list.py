@@ -1,0 +1,162 @@
+"""`dittybag task list` and `stats`."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from dittybag.cli.output import hint, limit_option
+from dittybag.cli.read_input import text, usage_error
+from dittybag.cli.strict_options import StrictCommand
+from dittybag.cli.task_options import chosen_project, label_option, local_now, parse_due_date
+from dittybag.cli.task_output import is_overdue, print_tasks
+from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
+from dittybag.domain import due_dates
+from dittybag.domain.queries import TaskQuery
+from dittybag.domain.tasks import NO_PROJECT, STATUSES, Task
+
+if TYPE_CHECKING:
+    from dittybag.domain.claims import Claim
+    from dittybag.services.workspace import WorkspaceSession
+
+
+class _Filters(Struct, frozen=True, kw_only=True):
+    """The options of `dittybag task list`."""
+
+    no_project: bool
+    priority: int | None
+    done: bool
+    everything: bool
+    statuses: tuple[str, ...]
+    ready: bool
+    labels: tuple[str, ...]
+    assignee: str | None
+    parent: int | None
+    overdue: bool
+    due: str | None
+    limit: int
+
+    def check(self, options: WorkspaceOptions) -> None:
+        """Refuse options that contradict each other."""
+        if self.done and (self.everything or self.overdue):
+            usage_error(f"--done and --{'all' if self.everything else 'overdue'} cannot be used together")
+        if self.statuses and (self.done or self.everything):
+            usage_error(f"--status and --{'done' if self.done else 'all'} cannot be used together")
+        if self.due is not None and (self.overdue or not self.due):
+            usage_error("--due requires a date and cannot be used with --overdue")
+        if self.no_project and options.project is not None:
+            usage_error("--project and --no-project cannot be used together")
+        if self.ready:
+            self._check_ready()
+
+    def _check_ready(self) -> None:
+        names = {"everything": "all", "statuses": "status", "no_project": "no-project"}
+        for name, value in asdict(self).items():
+            if name not in ("ready", "labels", "limit") and value not in (None, False, ()):
+                usage_error(f"--ready and --{names.get(name, name)} cannot be used together")
+
+
+@click.command("list", StrictCommand)
+@click.option("--no-project", is_flag=True, help="Only tasks without a project.")
+@click.option("-P", "--priority", metavar="N", type=int, help="Only tasks with this priority.")
+@click.option(
+    "--status",
+    "statuses",
+    type=click.Choice(STATUSES),
+    multiple=True,
+    help="Only tasks with this status; repeatable, to match any of several.",
+)
+@click.option("--ready", is_flag=True, help="Only tasks that `dittybag task next` can claim, best first.")
+@label_option
+@click.option("--assignee", metavar="NAME", type=text, help="Only tasks that are assigned to NAME.")
+@click.option("--parent", metavar="ID", type=int, help="Only parts of this task.")
+@click.option("--done", is_flag=True, help="Only completed tasks.")
+@click.option("--all", "everything", is_flag=True, help="Include completed and dropped tasks.")
+@click.option("--overdue", is_flag=True, help="Only overdue tasks.")
+@click.option("--due", metavar="WHEN", type=parse_due_date, help="Only tasks due by then, such as fri or 2w.")
+@limit_option(50)
+@in_any_project
+def list_tasks(options: WorkspaceOptions, **values: object) -> None:
+    """List open tasks, highest priority first: yours, and those of projects.
+
+    \b
+    Examples:
+      dittybag task list -p website
+      dittybag task list --ready -l backend
+      dittybag task list --status doing --status review
+      dittybag task list --due fri
+    """
+    filters = _Filters(**values)  # type: ignore[arg-type]  # click has checked the types
+    filters.check(options)
+    now = local_now()
+    tasks, waiting, claims = options.run(lambda session: _find(session, options, filters, now))
+    shown, more = tasks[: filters.limit], len(tasks) > filters.limit
+    print_tasks(shown, now, waiting=waiting, claims=claims, more=more)
+    if more:
+        hint("there are more tasks; raise --limit to see them")
+
+
+async def _find(
+    session: WorkspaceSession, options: WorkspaceOptions, filters: _Filters, now: datetime
+) -> tuple[list[Task], dict[int, int], dict[int, Claim]]:
+    """Return the tasks, at least one more than the limit if there are more; what they wait for; claims."""
+    project = await chosen_project(session, options)
+    if filters.ready:
+        tasks = await _find_ready(session, project, filters)
+    else:
+        query = _query(session.caller.user, project, filters, now)
+        tasks = await session.workspace.tasks.page(session.caller, query)
+    if filters.overdue:
+        tasks = [task for task in tasks if is_overdue(task, now)]
+    queue, ids = session.workspace.task_queue, [task.id for task in tasks[: filters.limit]]
+    return (
+        tasks,
+        await queue.waiting_of(session.caller, ids),
+        await queue.claims_of(session.caller, ids),
+    )
+
+
+async def _find_ready(session: WorkspaceSession, project: str | None, filters: _Filters) -> list[Task]:
+    from dittybag.services.task_queue import ClaimRequest
+
+    request = ClaimRequest(project=project, labels=filters.labels)
+    found = await session.workspace.task_queue.ready(session.caller, request, limit=filters.limit + 1)
+    return found.tasks
+
+
+def _query(user: str, project: str | None, filters: _Filters, now: datetime) -> TaskQuery:
+    latest = filters.due and due_dates.local_due_day(filters.due)
+    if filters.overdue:
+        # In other time zones it is already tomorrow.
+        latest = (now.date() + timedelta(1)).isoformat()
+    return TaskQuery(
+        user=user,
+        project=NO_PROJECT if filters.no_project else project,
+        priority=filters.priority,
+        completed=None if filters.everything or filters.statuses else filters.done,
+        statuses=filters.statuses,
+        assignee=filters.assignee,
+        labels=filters.labels,
+        parent=filters.parent,
+        due_by=latest,
+        limit=None if filters.overdue else filters.limit + 1,
+    )
+
+
+@click.command("stats", StrictCommand)
+@in_workspace
+def stats(options: WorkspaceOptions) -> None:
+    """Show completion charts by project and by priority.
+
+    \b
+    Example:
+      dittybag task stats
+    """
+    from dittybag.cli.task_bars import print_charts
+
+    groups = options.run(lambda session: session.workspace.tasks.groups(session.caller))
+    print_charts(groups)

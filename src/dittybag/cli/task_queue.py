@@ -1,0 +1,284 @@
+"""`dittybag task next`, `claim`, `release` and `renew`: the queue of ready tasks."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dittybag.cli.error_output import ExitStatus, wants_json
+from dittybag.cli.output import clip_line, hint, note, print_json, print_result
+from dittybag.cli.read_input import refuse
+from dittybag.cli.strict_options import StrictCommand
+from dittybag.cli.task_options import (
+    acting_as,
+    actor_option,
+    chosen_project,
+    comment_option,
+    fence_option,
+    label_option,
+    local_now,
+    parse_seconds,
+    report_taken,
+    run_on_tasks,
+    taken_data,
+)
+from dittybag.cli.task_output import claim_data, describe, format_local, print_saved, task_data
+from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
+from dittybag.domain.claims import DEFAULT_LEASE, MAX_WAIT
+from dittybag.domain.times import iso
+
+if TYPE_CHECKING:
+    from dittybag.domain.claims import Claim
+    from dittybag.domain.tasks import Task
+    from dittybag.services.task_queue import ClaimedTask, ClaimRequest
+    from dittybag.services.workspace import WorkspaceSession
+
+#: The value of --wait without a duration.
+_WITHOUT_END: Final = "without end"
+
+
+def _parse_wait(value: str) -> float:
+    """Parameter type of how long to wait."""
+    if value == _WITHOUT_END:
+        return math.inf
+    seconds = parse_seconds(value)
+    if seconds > MAX_WAIT:
+        raise click.BadParameter(f"at most {MAX_WAIT // 3600} hours; leave it out to wait without end.")
+    return seconds
+
+
+_lease_option: Final = click.option(
+    "--lease",
+    metavar="TIME",
+    type=parse_seconds,
+    default=f"{DEFAULT_LEASE // 60}m",
+    show_default=True,
+    help="How long you hold the task without renewing the claim.",
+)
+
+
+@click.command("next", StrictCommand)
+@label_option
+@_lease_option
+@click.option(
+    "--wait",
+    metavar="[TIME]",
+    type=_parse_wait,
+    is_flag=False,
+    flag_value=_WITHOUT_END,
+    default="0s",
+    help="Wait until a task is ready, at most for TIME.",
+)
+@actor_option
+@in_any_project
+def claim_next(
+    options: WorkspaceOptions, labels: tuple[str, ...], lease: int, wait: float, actor: str | None
+) -> None:
+    """Claim the best task that is ready, and print it.
+
+    A task is ready if it is to do, waits for no other task, is not assigned to somebody else and nobody holds
+    it. The best one has the highest priority, then the earliest due date, then the lowest number.
+
+    You hold the task until you finish or release it, or the lease lapses. Then others can claim it. Name the
+    fence in what you do with it: it is refused as soon as somebody else has the task.
+
+    The exit status is 0 with a task, and 6 if none is ready in time.
+
+    \b
+    Examples:
+      dittybag task next -p website
+      dittybag task next --wait 10m --lease 1h --json
+      while t=$(dittybag task next --wait --json --as worker-1); do ...; done
+    """
+
+    async def work(session: WorkspaceSession) -> bool:
+        session = acting_as(session, actor)
+        request = _request(lease, project=await chosen_project(session, options), labels=labels)
+        with _cancelled_by_sigterm():
+            found = await session.workspace.task_waiting.claim_next(
+                session.caller, request, wait, _waiting_reporter()
+            )
+        if found is not None:
+            await _hand_over(session, found)
+        return found is not None
+
+    # Without a database, it would wait for tasks of an empty temporary one.
+    if not options.run(work, create=wait > 0 and options.settings.is_default_database):
+        refuse(
+            "No task became ready in time" if wait else "No task is ready",
+            "to wait for one, use --wait; to see what is in work or blocked, run: dittybag task list",
+            status=ExitStatus.NONE_READY,
+            code="NONE_READY",
+        )
+
+
+def _waiting_reporter() -> Callable[[float], None]:
+    """Return a function that says once that no task is ready yet."""
+    lines = iter(["waiting for a task to become ready; press Ctrl-C to stop"])
+
+    def report(seconds: float) -> None:
+        for line in lines:
+            note(line)
+
+    return report
+
+
+def _request(lease: int, *, project: str | None = None, labels: tuple[str, ...] = ()) -> ClaimRequest:
+    from dittybag.services.task_queue import ClaimRequest
+
+    return ClaimRequest(project=project, labels=labels, lease_seconds=lease)
+
+
+@contextmanager
+def _cancelled_by_sigterm() -> Iterator[None]:
+    """Cancel the current task on SIGTERM, as Ctrl-C does, so that nothing stays claimed."""
+    import asyncio
+
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    terminated = False
+
+    def terminate() -> None:
+        nonlocal terminated
+        terminated = True
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, terminate)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if terminated:
+            raise click.Abort from None
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+async def _hand_over(session: WorkspaceSession, found: ClaimedTask) -> None:
+    """Print a claimed task. If nobody reads it, release it."""
+    try:
+        _print_claimed(found, {})
+    except OSError:
+        await session.workspace.task_queue.release(session.caller, found.task.id, fence=found.claim.fence)
+        raise
+
+
+@click.command("claim", StrictCommand)
+@click.argument("id", type=int)
+@_lease_option
+@click.option("--take", is_flag=True, help="Take the task away from whoever works on it.")
+@actor_option
+@in_workspace
+def claim(id: int, options: WorkspaceOptions, lease: int, actor: str | None, *, take: bool) -> None:
+    """Claim a task, so that nobody else works on it.
+
+    \b
+    Examples:
+      dittybag task claim 3 --lease 2h
+      dittybag task claim 3 --take
+    """
+    from dittybag.domain.errors import TaskClaimed
+
+    async def work(session: WorkspaceSession) -> tuple[ClaimedTask, dict[int, str]]:
+        session = acting_as(session, actor)
+        queue = session.workspace.task_queue
+        claim = queue.take if take else queue.claim
+        return await run_on_tasks(session, [id], None, lambda: claim(session.caller, id, _request(lease)))
+
+    try:
+        found, taken = options.run(work)
+    except TaskClaimed as error:
+        error.add_note(f"to take it away, run: dittybag task claim {id} --take")
+        raise
+    _print_claimed(found, taken)
+
+
+@click.command("release", StrictCommand)
+@click.argument("id", type=int)
+@fence_option
+@comment_option
+@actor_option
+@in_workspace
+def release(
+    id: int, options: WorkspaceOptions, fence: int | None, comment: str | None, actor: str | None
+) -> None:
+    """Give a task back: it is to do again, for everybody.
+
+    Without --fence, it is taken away from whoever works on it.
+
+    \b
+    Example:
+      dittybag task release 3 --fence 41 --comment "The tests pass, the docs are missing"
+    """
+
+    async def work(session: WorkspaceSession) -> tuple[Task, dict[int, str]]:
+        session = acting_as(session, actor)
+        queue = session.workspace.task_queue
+        return await run_on_tasks(
+            session, [id], fence, lambda: queue.release(session.caller, id, fence=fence, comment=comment)
+        )
+
+    task, taken = options.run(work)
+    print_saved(task, "Released", taken)
+
+
+@click.command("renew", StrictCommand)
+@click.argument("id", type=int)
+@click.option("--fence", metavar="N", type=int, required=True, help="Fence of your claim.")
+@in_workspace
+def renew(id: int, options: WorkspaceOptions, fence: int) -> None:
+    """Renew the claim of a task for another lease. Everything that you do with --fence renews it, too.
+
+    \b
+    Example:
+      dittybag task renew 3 --fence 41
+    """
+
+    async def work(session: WorkspaceSession) -> tuple[Task, Claim | None]:
+        task = await session.workspace.tasks.update(session.caller, id, fence=fence)
+        claims = await session.workspace.task_queue.claims_of(session.caller, [id])
+        return task, claims.get(id)
+
+    task, claim = options.run(work)
+    held = "" if claim is None else f", yours until {format_local(claim.until)}"
+    print_result(
+        {**task_data(task, local_now()), "claim": None if claim is None else claim_data(claim)},
+        f"Renewed {describe(task, local_now())}{held}",
+    )
+
+
+def _print_claimed(found: ClaimedTask, taken: dict[int, str]) -> None:
+    """Print a claimed task: with what is needed to begin, and how to go on."""
+    from dittybag.cli.task_show import print_comments, print_group, print_task
+
+    if wants_json():
+        print_json({**_claimed_data(found), **taken_data(taken, found.task.id)})
+        return
+    number, fence = found.task.id, found.claim.fence
+    held = f"{clip_line(found.claim.holder)} until {format_local(found.claim.until)} (fence {fence})"
+    print_task(found.task, parent=found.parent, more=[("held by", held)])
+    print_group("Done before", found.done_before)
+    for task in found.done_before:
+        print_comments(task.comments, task=task.id)
+    print_comments(found.task.comments)
+    report_taken(taken)
+    hint(f"when it is done, run: dittybag task done {number} --fence {fence}")
+    hint(f"to keep it longer, run: dittybag task renew {number} --fence {fence}")
+    hint(f'to give it back, run: dittybag task release {number} --fence {fence} --comment "..."')
+
+
+def _claimed_data(found: ClaimedTask) -> dict[str, Any]:
+    now = local_now()
+    return {
+        "task": task_data(found.task, now),
+        "fence": found.claim.fence,
+        "holder": found.claim.holder,
+        "until": iso(found.claim.until),
+        "parent": None if found.parent is None else task_data(found.parent, now),
+        "done_before": [task_data(task, now) for task in found.done_before],
+    }
