@@ -702,19 +702,6 @@ BUGS: Final = (
         ("tests/storage_contract/test_task_leases.py",),
     ),
     Bug(
-        "change-missed-while-looking",
-        "A waiting call sleeps although a task became ready while it looked.",
-        (
-            ("services/task_waiting.py", "            woken.clear()\n            lapse", "            lapse"),
-            (
-                "services/task_waiting.py",
-                "            # Until a task changes",
-                "            woken.clear()\n            # Until a task changes",
-            ),
-        ),
-        ("tests/storage_contract/test_task_waiting.py", "tests/torture/test_task_claims.py"),
-    ),
-    Bug(
         "lapse-missed-while-looking",
         "A waiting call sleeps although a claim lapsed while it looked.",
         (
