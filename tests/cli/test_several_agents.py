@@ -91,7 +91,7 @@ def test_all_tasks_are_done_once_and_in_order_though_a_worker_is_killed(folder: 
         key=lambda task: task["id"],
     )
     assert {task["status"] for task in tasks} == {"done"}
-    assert re.search(r"error: Fence \d+ of task 11 is no longer valid, 'fast' holds it since ", output)
+    assert re.search(r"error: Fence \d+ of task 11 is no longer valid: 'fast' has held it since ", output)
     assert output.endswith("refused with exit status 4\n")
     assert (plants["status"], plants["claim"]["holder"]) == ("doing", "fast")
     changes = read_changes(folder)

@@ -64,11 +64,11 @@ def test_only_the_named_fence_changes_a_claimed_task(serve: StartServer) -> None
         ("delete", {}),
     ):
         code, message = other.error(tool, ref=ref, **arguments)
-        assert (code, message.startswith("Task 1 is held by 'mcp' since ")) == ("TASK_CLAIMED", True)
+        assert (code, message.startswith("Task 1 is held by 'mcp' (since ")) == ("TASK_CLAIMED", True)
     for tool in ("task_update", "task_done", "task_release"):
         code, message = other.error(tool, ref=ref, fence=fence + 1)
         assert code == "CLAIM_LOST"
-        assert f"Fence {fence + 1} of task 1 is no longer valid, 'mcp' holds it since " in message
+        assert f"Fence {fence + 1} of task 1 is no longer valid: 'mcp' has held it since " in message
     renewed = holder.data("task_update", ref=ref, fence=fence)
     assert (renewed["holder"], renewed["until"] >= claimed["until"]) == ("mcp", True)
     assert holder.data("task_update", ref=ref, fence=fence, comment="Half done")["status"] == "doing"
@@ -90,7 +90,7 @@ def test_a_claim_that_lapses_goes_to_the_next_client(serve: StartServer) -> None
     assert won["fence"] > lost["fence"]
     for tool in ("task_update", "task_done", "task_release"):
         code, message = slow.error(tool, ref=won["task"]["ref"], fence=lost["fence"])
-        assert (code, "holds it since" in message) == ("CLAIM_LOST", True)
+        assert (code, "has held it since" in message) == ("CLAIM_LOST", True)
     assert fast.data("task_done", ref="task:1", fence=won["fence"])["status"] == "done"
 
 
@@ -126,7 +126,7 @@ def test_the_tools_of_the_task_contract_respect_claims(serve: StartServer) -> No
     for tool in ("task_update", "task_complete", "task_delete"):
         more = {"priority": 1} if tool == "task_update" else {}
         refused = tasks.refusal(tool, task_id=1, **more)
-        assert refused.startswith("Task 1 is held by 'mcp' since ")
+        assert refused.startswith("Task 1 is held by 'mcp' (since ")
     agent.data("task_done", ref="task:1", fence=fence)
     assert tasks.data("task_get", task_id=1)["completed"]
 

@@ -18,6 +18,7 @@ from dittybag.domain.tasks import Comment, problems
 from dittybag.exchange import task_input
 from dittybag.exchange.task_input import TaskInput
 from dittybag.exchange.task_sources import TasksRead, read_task_file, read_tasks
+from dittybag.services.entity_writes import given_fields
 
 JANUARY = 1_767_225_600_000_000
 """2026-01-01T00:00:00Z."""
@@ -48,7 +49,7 @@ def require_valid(found: TasksRead) -> None:
     keys = {draft.key for draft in found.drafts}
     assert len(keys) == len({draft.source for draft in found.drafts}) == len(found.drafts)
     for draft in found.drafts:
-        fields = {name: getattr(draft, name) for name in draft.__struct_fields__}
+        fields = given_fields(draft)
         assert not problems(**fields | {"links": (*draft.links, draft.source)})
         assert keys.issuperset(draft.blocked_by)
         assert draft.parent is None or draft.parent in keys

@@ -96,10 +96,11 @@ class TaskQueueModel(WorkspaceModel):
             raise TaskCycle(["tasks"])
 
     def require_visible_edges(self, caller: Caller, before: Task | None, task: Task) -> None:
-        known = () if before is None else (*before.blocked_by, before.parent)
-        for other in (*task.blocked_by, task.parent):
-            if other is not None and other not in known and not self.is_visible(caller, other):
-                raise Invalid([Problem("edge", "does not exist")])
+        new = set(task.blocked_by) - set(() if before is None else before.blocked_by)
+        if task.parent is not None and (before is None or task.parent != before.parent):
+            new.add(task.parent)
+        if not all(self.is_visible(caller, other) for other in new):
+            raise Invalid([Problem("edge", "does not exist")])
 
     # Claims
 

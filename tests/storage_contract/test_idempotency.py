@@ -243,6 +243,10 @@ WRITES: dict[str, tuple[Json, list[tuple[str, Json]]]] = {
     "task_update": ({"task_id": 1, "title": "u"}, [("task_create", {"title": "t"})]),
     "task_complete": ({"task_id": 1}, [("task_create", {"title": "t"})]),
     "task_delete": ({"task_id": 1}, [("task_create", {"title": "t"})]),
+    "task_add": ({"tasks": [{"title": "t"}]}, []),
+    "task_next": ({}, [("task_create", {"title": "t"})]),
+    "task_done": ({"ref": "task:1"}, [("task_create", {"title": "t"})]),
+    "task_release": ({"ref": "task:1", "fence": 3}, [("task_create", {"title": "t"}), ("task_next", {})]),
     "undo_change": ({"change": 2}, [("task_create", {"title": "t"})]),
 }
 

@@ -425,7 +425,7 @@ class TaskClaimed(Conflict):
 
     code = "TASK_CLAIMED"
     message = (
-        "Task {id} is held by '{holder:clip}' since {since:iso}, until {until:iso} unless renewed;"
+        "Task {id} is held by '{holder:clip}' (since {since:iso}, until {until:iso} unless renewed);"
         " take another one, or name the fence if it is yours"
     )
     id: int
@@ -446,10 +446,10 @@ class ClaimLost(Conflict):
         self.holder = holder
         self.since = since
         if holder is not None and since is not None:
-            now = f"'{clip(holder)}' holds it since {iso(since)}. Stop working on it"
+            now = f"'{clip(holder)}' has held it since {iso(since)}. Stop working on it"
         else:
             now = "nobody holds it: claim it again before you go on"
-        super().__init__(f"Fence {fence} of task {id} is no longer valid, {now}")
+        super().__init__(f"Fence {fence} of task {id} is no longer valid: {now}")
 
 
 class TaskNotReady(Conflict):
