@@ -286,7 +286,7 @@ def test_a_waiter_gets_a_task_whose_lease_lapses(tmp_path: Path) -> None:
     assert (second["task"]["id"], second["holder"]) == (1, "worker-2")
     code, message = refused(tmp_path, "done", "1", "--fence", str(first["fence"]))
     assert code == "CLAIM_LOST"
-    assert "'worker-2' holds it" in message
+    assert "'worker-2' has held it" in message
 
 
 def test_a_missing_workspace_is_not_waited_for_unless_it_is_the_default(tmp_path: Path) -> None:

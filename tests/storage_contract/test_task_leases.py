@@ -80,7 +80,7 @@ async def test_a_claim_has_lapsed_at_its_end(held: Held) -> None:
     again = await queue.claim_next(OTHER, REQUEST)
     assert again is not None
     assert (again.claim.holder, again.claim.fence > held.fence) == ("other", True)
-    with pytest.raises(ClaimLost, match="'other' holds it"):
+    with pytest.raises(ClaimLost, match="'other' has held it"):
         await tasks.update(ONE, held.task, fence=held.fence, title="late")
 
 
