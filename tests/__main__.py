@@ -15,9 +15,9 @@ from typing import Final
 #: Pytest's exit status when no tests were collected.
 _NO_TESTS_COLLECTED: Final = 5
 
-#: Three processes keep two processors busy, because many tests wait for a time limit or for a notification.
+#: Four processes keep two processors busy, because many tests wait for a time limit or for a notification.
 #: Each takes up to 700 MB of memory.
-_PROCESSES: Final = min(max(3 * len(os.sched_getaffinity(0)) // 2, 2), 6)
+_PROCESSES: Final = min(2 * len(os.sched_getaffinity(0)), 6)
 
 #: First the tests that run in several processes, then the tests that must run alone.
 _PARTS: Final = (

@@ -78,7 +78,7 @@ def is_consistent(database: Path) -> bool:
 
 
 async def test_many_prompts_and_tasks_round_trip_with_history(tmp_path: Path) -> None:
-    count = repetitions(3_000, 10_000)
+    count = repetitions(1_500, 10_000)
     await fill_database(tmp_path / "a.db", count, count // 10, count)
     exported = await export_json(tmp_path / "a.db", tmp_path / "a.json")
     result = await import_into(tmp_path / "b.db", tmp_path / "a.json")
