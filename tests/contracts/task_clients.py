@@ -10,11 +10,20 @@ from itertools import count
 from typing import Any, Self
 
 import msgspec
+import pytest
 
-from tests.contracts.contract_replay import Json, WorkspaceLocation, database, initialize
+from tests.contracts.contract_replay import VARIANTS, Json, WorkspaceLocation, database, initialize
 from tests.contracts.http_server_process import BOTH, JSON, HttpServerProcess, McpHttpClient, routing_headers
 from tests.contracts.library_fixtures import ENVELOPE
 from tests.stdio_server_process import StdioServerProcess
+
+#: For tests with servers of one transport.
+on_stdio = pytest.mark.parametrize(
+    "variant", [variant for variant in VARIANTS if variant.transport == "stdio"], ids=str
+)
+on_http = pytest.mark.parametrize(
+    "variant", [variant for variant in VARIANTS if variant.transport == "http"], ids=str
+)
 
 #: The maximum time from a change to its effect on another client.
 MAX_SECONDS = 1.0

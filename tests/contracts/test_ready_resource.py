@@ -21,7 +21,14 @@ from tests.contracts.contract_replay import (
 )
 from tests.contracts.http_server_process import JSON, HttpServerProcess, open_event_stream, routing_headers
 from tests.contracts.library_fixtures import ENVELOPE
-from tests.contracts.task_clients import MAX_SECONDS, open_session, structured, tool_request
+from tests.contracts.task_clients import (
+    MAX_SECONDS,
+    on_http,
+    on_stdio,
+    open_session,
+    structured,
+    tool_request,
+)
 from tests.stdio_server_process import StdioServerProcess
 
 URI = "dittybag://tasks/ready"
@@ -32,14 +39,6 @@ UPDATED = "notifications/resources/updated"
 def variant(request: pytest.FixtureRequest) -> ServerVariant:
     chosen: ServerVariant = request.param
     return chosen
-
-
-on_stdio = pytest.mark.parametrize(
-    "variant", [variant for variant in VARIANTS if variant.transport == "stdio"], ids=str
-)
-on_http = pytest.mark.parametrize(
-    "variant", [variant for variant in VARIANTS if variant.transport == "http"], ids=str
-)
 
 
 def read_ready(server: ServerUnderTest) -> Json:

@@ -19,7 +19,15 @@ from tests.contracts.contract_replay import (
 )
 from tests.contracts.http_server_process import HttpServerProcess, McpHttpClient
 from tests.contracts.library_fixtures import ENVELOPE
-from tests.contracts.task_clients import MAX_SECONDS, StdioTaskClient, open_session, structured, tool_request
+from tests.contracts.task_clients import (
+    MAX_SECONDS,
+    StdioTaskClient,
+    on_http,
+    on_stdio,
+    open_session,
+    structured,
+    tool_request,
+)
 
 CLIENTS = 8
 ROUNDS = 3
@@ -29,14 +37,6 @@ ROUNDS = 3
 def variant(request: pytest.FixtureRequest) -> ServerVariant:
     chosen: ServerVariant = request.param
     return chosen
-
-
-on_stdio = pytest.mark.parametrize(
-    "variant", [variant for variant in VARIANTS if variant.transport == "stdio"], ids=str
-)
-on_http = pytest.mark.parametrize(
-    "variant", [variant for variant in VARIANTS if variant.transport == "http"], ids=str
-)
 
 
 def test_one_of_eight_clients_gets_a_task(serve: StartServer) -> None:

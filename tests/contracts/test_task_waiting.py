@@ -23,6 +23,8 @@ from tests.contracts.http_server_process import HttpServerProcess
 from tests.contracts.task_clients import (
     MAX_SECONDS,
     StdioTaskClient,
+    on_http,
+    on_stdio,
     open_session,
     structured,
     tool_request,
@@ -35,14 +37,6 @@ from tests.repetitions import repetitions
 def variant(request: pytest.FixtureRequest) -> ServerVariant:
     chosen: ServerVariant = request.param
     return chosen
-
-
-on_stdio = pytest.mark.parametrize(
-    "variant", [variant for variant in VARIANTS if variant.transport == "stdio"], ids=str
-)
-on_http = pytest.mark.parametrize(
-    "variant", [variant for variant in VARIANTS if variant.transport == "http"], ids=str
-)
 
 
 @pytest.fixture
