@@ -171,7 +171,7 @@ async def _hand_over(session: WorkspaceSession, found: ClaimedTask) -> None:
 @click.command("claim", StrictCommand)
 @click.argument("id", type=int)
 @_lease_option
-@click.option("--take", is_flag=True, help="Take the task away from whoever works on it.")
+@click.option("--take", is_flag=True, help="Take the task away from its holder.")
 @actor_option
 @in_workspace
 def claim(id: int, options: WorkspaceOptions, lease: int, actor: str | None, *, take: bool) -> None:
@@ -209,7 +209,7 @@ def release(
 ) -> None:
     """Give a task back: it is to do again, for everybody.
 
-    Without --fence, it is taken away from whoever works on it.
+    Without --fence, the task is taken away from its holder.
 
     \b
     Example:

@@ -26,7 +26,7 @@ class Claim(Struct, frozen=True):
     """The right to work on a task until the lease lapses. All times are in microseconds."""
 
     task: int
-    #: The `seq` of the change that claimed it. Whoever writes as the holder has to name it.
+    #: The `seq` of the change that claimed it. The holder names it in every write.
     fence: int
     holder: str
     #: The connection whose end releases it; empty if it does not depend on one.

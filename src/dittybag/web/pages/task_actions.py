@@ -129,7 +129,7 @@ def _respond_with_message(request: WebRequest, status: int, message: str) -> Web
 
 
 async def take_away(request: WebRequest) -> WebResponse:
-    """Take a task away from whoever holds it: it is to do again."""
+    """Take a task away from its holder: it is to do again."""
     task = await request.workspace.task_queue.release(request.caller, request.number_in_path("id"))
     return await respond_with_notice(request, task.id)
 

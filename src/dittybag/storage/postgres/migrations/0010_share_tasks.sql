@@ -148,7 +148,7 @@ WHEN (OLD.labels <> NEW.labels
       OR OLD.labels <> '{}' AND (OLD.status IN ('done', 'dropped')) <> (NEW.status IN ('done', 'dropped')))
 EXECUTE FUNCTION update_open_labels();
 
--- Whoever changes the status or the assignee of a task takes it away from its holder.
+-- A change of the status or of the assignee takes a task away from its holder.
 CREATE FUNCTION end_claim() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('DELETE FROM %I.claims WHERE task = $1', TG_TABLE_SCHEMA) USING OLD.id;

@@ -153,7 +153,7 @@ WHEN old.labels <> new.labels
     WHERE new.status NOT IN ('done', 'dropped');
 END;
 
--- Whoever changes the status or the assignee of a task takes it away from its holder.
+-- A change of the status or of the assignee takes a task away from its holder.
 CREATE TRIGGER claims_after_update AFTER UPDATE ON tasks
 WHEN new.status <> 'doing' OR old.assignee IS NOT new.assignee BEGIN
     DELETE FROM claims WHERE task = old.id;
