@@ -159,6 +159,9 @@ DOWN_MIGRATIONS = {
         CREATE POLICY own ON changes USING (kind = 'task' AND viewer() IS NOT NULL);
         CREATE POLICY shared ON changes USING (kind <> 'task' AND viewer() IS NOT NULL);
     """,
+    11: "",
+    12: "",
+    13: "",
     6: "",
     5: "ALTER TABLE sessions DROP COLUMN owner;",
     4: """

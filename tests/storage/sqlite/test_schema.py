@@ -114,7 +114,7 @@ async def test_entities_from_before_the_ranked_search_are_found(tmp_path: Path) 
     with closing(apsw.Connection(path)) as connection:
         _revert_shared_tasks(connection)
         connection.execute(
-            """DROP TABLE word_frequencies; DROP TABLE word_index; DELETE FROM migrations WHERE number = 9"""
+            """DROP TABLE word_frequencies; DROP TABLE word_index; DELETE FROM migrations WHERE number >= 9"""
         )
         connection.pragma("user_version", 8)
     with integrity_check.open_snapshot(path) as connection:
