@@ -14,6 +14,7 @@ from tests.contracts.http_server_process import HttpServerProcess
 from tests.contracts.library_fixtures import ENVELOPE
 from tests.contracts.test_concurrent_requests import http_request
 from tests.http.raw_connection import RawConnection
+from tests.repetitions import IS_FULL
 from tests.stdio_server_process import StdioServerProcess
 
 #: All responses together have 500 MB. Each is larger than the buffers of the system: a line break takes two
@@ -34,7 +35,7 @@ def create_frame() -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "id": 0, "method": "tools/call", "params": params})
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"] if IS_FULL else ["sqlite"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "dittybag.db")

@@ -489,9 +489,22 @@ def file_size(file: Path) -> int:
         return 0
 
 
-async def test_a_killed_import_changes_nothing(tmp_path: Path) -> None:
+def _import_beyond_the_disk_space(home: Path, file: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+
+    process = start_import(home, file, preexec_fn=limit)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 5
+    assert b"nothing was changed" in stderr
+    assert b"Traceback" not in stderr
+    assert len(rows(home / "default.db", "SELECT * FROM changes")) == 1
+
+
+async def test_a_broken_off_import_changes_nothing(tmp_path: Path) -> None:
     await fill_database(tmp_path / "a.db", 6_000, 400, 2_000)
     await export_json(tmp_path / "a.db", tmp_path / "a.json")
+    _import_beyond_the_disk_space(tmp_path / "small", tmp_path / "a.json")
     log = tmp_path / "home" / "default.db-wal"
     process = start_import(tmp_path / "home", tmp_path / "a.json")
     deadline = time.monotonic() + 30
@@ -508,19 +521,3 @@ async def test_a_killed_import_changes_nothing(tmp_path: Path) -> None:
     assert len(rows(database, "SELECT * FROM changes")) == 1
     await import_into(database, tmp_path / "a.json")
     assert dump_tables(database) == dump_tables(tmp_path / "a.db")
-
-
-async def test_an_import_that_exceeds_the_disk_space_changes_nothing(tmp_path: Path) -> None:
-    await fill_database(tmp_path / "a.db", 6_000, 400, 2_000)
-    await export_json(tmp_path / "a.db", tmp_path / "a.json")
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
-
-    process = start_import(tmp_path / "home", tmp_path / "a.json", preexec_fn=limit)
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 5
-    assert b"nothing was changed" in stderr
-    assert b"Traceback" not in stderr
-    database = tmp_path / "home" / "default.db"
-    assert len(rows(database, "SELECT * FROM changes")) == 1
