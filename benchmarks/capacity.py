@@ -7,7 +7,6 @@ the simulation, and replaces the tables of `docs/reference/capacity.md`.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import statistics
 from collections.abc import Iterable, Sequence
@@ -141,13 +140,17 @@ def service_table(found: Measurements, times: ServiceTimes) -> str:
 def check_table(found: Measurements, times: ServiceTimes, seconds: float) -> str:
     """The simulation against the measured loads."""
     machines = simulation.Machines
-    processors = os.cpu_count() or 2
     rows = []
     kinds = (("read", found.reads, machines.read), ("create", found.creates, machines.create))
     for name, loads, operation in kinds:
         for load in loads:
             simulated = simulation.closed_load(
-                times, operation, load.connections, processors=processors, seconds=seconds
+                times,
+                operation,
+                load.connections,
+                processors=found.processors,
+                background=found.background,
+                seconds=seconds,
             )
             rows.append(_check_row(name, load, simulated))
     head = (

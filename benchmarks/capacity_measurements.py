@@ -96,6 +96,7 @@ def measure_service_times(sampling: CapacitySampling) -> Measurements:
         batches = asyncio.run(_measure_batches(url, database, sampling.rounds))
     return Measurements(
         machine=describe_machine(),
+        processors=os.cpu_count() or 1,
         load=(before, os.getloadavg()[0]),
         reads=tuple(_median_load(loads["read", connections]) for connections in CONNECTIONS),
         creates=tuple(_median_load(loads["create", connections]) for connections in CONNECTIONS),

@@ -45,6 +45,7 @@ class Measurements(Struct, frozen=True):
     """The service times of one run of `benchmarks.capacity_measurements`."""
 
     machine: str
+    processors: int
     #: The load average before and after.
     load: tuple[float, float]
     reads: tuple[LoadFigures, ...]
@@ -55,6 +56,11 @@ class Measurements(Struct, frozen=True):
     #: Bytes of tables and indexes, and of write-ahead log, for each created prompt.
     stored_bytes: float
     logged_bytes: float
+
+    @property
+    def background(self) -> float:
+        """How many threads of other programs ran on the machine all the time; none if it was quiet."""
+        return self.load[0] if self.load[0] > 0.5 else 0.0
 
 
 class Assumptions(Struct, frozen=True):
@@ -116,33 +122,44 @@ class ServiceTimes(Struct, frozen=True):
     shape: tuple[float, ...]
 
 
+def stretch(running: float, background: float, processors: int) -> float:
+    """Return how much longer everything takes if more threads run than there are processors."""
+    return max(1.0, (running + background) / processors)
+
+
 def service_times(found: Measurements) -> ServiceTimes:
     """Derive the service times from measurements."""
     read_one, read_many = found.reads[0], found.reads[-1]
     create_one, create_many = found.creates[0], found.creates[-1]
+    alone = stretch(1, found.background, found.processors)
     server = fit([(each.size, each.server) for each in found.batches])
     database = fit([(each.size, each.database) for each in found.batches])
-    wait = fit([(each.size, max(each.elapsed - each.server - each.database, 0.0)) for each in found.batches])
+    wait = fit(
+        [(each.size, _rest(each.elapsed, alone, each.server, each.database)) for each in found.batches]
+    )
     count = create_many.connections
-    batch_share = server.at(count) / count
-    one_batch = found.batches[0].elapsed
-    mean = sum(read_one.quantiles) / len(read_one.quantiles) if read_one.quantiles else 1.0
+    first = found.batches[0]
+    mean = sum(read_one.quantiles) / len(read_one.quantiles)
     return ServiceTimes(
         read_server=read_many.server,
-        create_server=max(create_many.server - batch_share, 0.0),
+        create_server=max(create_many.server - server.at(count) / count, 0.0),
         read_database=read_many.database,
         wake=max(read_one.server - read_many.server, 0.0),
         client=read_many.client,
-        read_rest=max(read_one.median - read_one.server - read_one.database - read_many.client, 0.0),
-        create_rest=max(
-            create_one.median - one_batch - create_many.client - max(create_one.server - server.at(1), 0.0),
-            0.0,
+        read_rest=_rest(read_one.median, alone, read_one.server, read_one.database, read_many.client),
+        create_rest=_rest(
+            create_one.median - first.elapsed, alone, create_one.server - first.server, create_many.client
         ),
         batch_server=server,
         batch_database=database,
         batch_wait=wait,
-        shape=tuple(each / mean for each in read_one.quantiles) or (1.0,),
+        shape=tuple(each / mean for each in read_one.quantiles),
     )
+
+
+def _rest(elapsed: float, stretched: float, *busy: float) -> float:
+    """Return the part of a time in which no processor was busy with it."""
+    return max(elapsed - stretched * sum(busy), 0.0)
 
 
 # Queues

@@ -14,10 +14,11 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from benchmarks.capacity_model import MAX_BATCH, ServiceTimes
+from benchmarks.capacity_model import MAX_BATCH, ServiceTimes, stretch
 
 #: The connections of a server for the reads of one kind of viewer.
 POOL: Final = 8
+_ENDLESS: Final = 1 << 30
 
 
 class Waitable(Protocol):
@@ -77,6 +78,10 @@ class Resource:
         else:
             self._count(-1)
 
+    def duration(self, seconds: float) -> float:
+        """Return how long it takes to use it for a time."""
+        return seconds
+
     @property
     def is_idle(self) -> bool:
         return self._held == 0
@@ -91,10 +96,22 @@ class Resource:
         return self._busy / self._size / self._simulation.now
 
 
+class Processors(Resource):
+    """Processors that take turns between all threads, also those of other programs, which never sleep."""
+
+    def __init__(self, simulation: Simulation, count: int, background: float = 0.0) -> None:
+        super().__init__(simulation, _ENDLESS)
+        self._count_of_processors = count
+        self._background = background
+
+    def duration(self, seconds: float) -> float:
+        return seconds * stretch(self._held, self._background, self._count_of_processors)
+
+
 def use(resource: Resource, seconds: float) -> Process:
     """Hold a resource for a time."""
     yield resource
-    yield seconds
+    yield resource.duration(seconds)
     resource.release()
 
 
@@ -125,12 +142,16 @@ class Machines:
     """Servers and a database: which processor runs what, and who waits for whom."""
 
     def __init__(
-        self, simulation: Simulation, times: ServiceTimes, *, servers: int = 1, processors: int | None = None
+        self,
+        simulation: Simulation,
+        times: ServiceTimes,
+        *,
+        servers: int = 1,
+        shared: Processors | None = None,
     ) -> None:
-        """`processors`: those that servers, database and clients share; `None` if each has its own."""
+        """`shared`: the processors of servers, database and clients; `None` if each has its own."""
         self.simulation = simulation
         self.times = times
-        shared = None if processors is None else Resource(simulation, processors)
         #: One thread for each server process, and the processors that run it.
         self.threads = [Resource(simulation) for _ in range(servers)]
         self.pools = [Resource(simulation, POOL) for _ in range(servers)]
@@ -217,12 +238,17 @@ def closed_load(
     connections: int,
     *,
     servers: int = 1,
-    processors: int | None = 2,
+    processors: int | None = None,
+    background: float = 0.0,
     seconds: float = 5.0,
 ) -> SimulatedLoad:
-    """Keep a number of connections busy, as the measuring client does."""
+    """Keep a number of connections busy, as the measuring client does.
+
+    `processors`: those that everything shares; `None` if each part has its own.
+    """
     simulation = Simulation()
-    machines = Machines(simulation, times, servers=servers, processors=processors)
+    shared = None if processors is None else Processors(simulation, processors, background)
+    machines = Machines(simulation, times, servers=servers, shared=shared)
     latencies: list[float] = []
 
     def connection(server: int) -> Process:

@@ -42,9 +42,7 @@ def test_one_queue_agrees_with_the_formulas(load: float) -> None:
 
 
 def test_a_saturated_server_carries_what_the_model_says() -> None:
-    load = capacity_simulation.closed_load(
-        TIMES, capacity_simulation.Machines.read, 24, processors=None, seconds=1.0
-    )
+    load = capacity_simulation.closed_load(TIMES, capacity_simulation.Machines.read, 24, seconds=1.0)
     assert load.rate == pytest.approx(1 / TIMES.read_server, rel=0.02)
     assert load.utilisation["server"] > 0.99
     # By Little's law.
@@ -54,9 +52,7 @@ def test_a_saturated_server_carries_what_the_model_says() -> None:
 def test_writes_are_limited_by_the_lock_whatever_the_number_of_servers() -> None:
     create = capacity_simulation.Machines.create
     for servers in (1, 3):
-        load = capacity_simulation.closed_load(
-            TIMES, create, 24 * servers, servers=servers, processors=None, seconds=1.0
-        )
+        load = capacity_simulation.closed_load(TIMES, create, 24 * servers, servers=servers, seconds=1.0)
         assert load.rate < capacity_model.write_rate(TIMES)
         assert load.utilisation["lock"] > 0.5
 
