@@ -24,8 +24,8 @@ LEASE_SECONDS: Final = 0.2
 UNUSED_SECONDS: Final = 5.0
 #: A bucket that was found empty is not asked again for this time.
 EMPTY_SECONDS: Final = 0.05
-#: How long the database may take to answer.
-ANSWER_SECONDS: Final = 0.5
+#: How long the database may take to answer, and to be connected to.
+ANSWER_SECONDS: Final = 1.0
 #: How long a server counts alone after the database has not answered.
 ALONE_SECONDS: Final = 1.0
 
