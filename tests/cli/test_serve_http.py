@@ -579,7 +579,7 @@ def test_sessions_and_streams_are_counted_while_they_are_open(server: HttpServer
 def test_large_numbers_keep_all_digits() -> None:
     values = {'kind="tasks"': 1_234_567, "": 7_654_321}
     text = Metrics().text({STORED: ("Stored entities by kind.", values)})
-    assert list(parse_samples(text).values())[1:] == [1_234_567, 7_654_321]
+    assert list(parse_samples(text).values())[-2:] == [1_234_567, 7_654_321]
 
 
 # Logs

@@ -35,9 +35,8 @@ Options:
   --rate-limit RATE   Maximum requests with one token, per second, minute or
                       hour: 50/s (default), 3000/m, 10000/h, or off. Servers on
                       one PostgreSQL database count together.
-  --rate-limit-burst N
-                      Requests allowed at once (default: those of 4 seconds,
-                      and at least 20).
+  --rate-limit-burst N  Requests allowed at once (default: those of 4
+                      seconds, and at least 20).
   --allow-host NAME   Accept this host name in HTTP requests; repeatable.
   --access-log        Log every HTTP request to standard error as JSON.
   --read-only         Hide and reject all tools that write.
