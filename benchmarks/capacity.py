@@ -133,6 +133,10 @@ def service_table(found: Measurements, times: ServiceTimes) -> str:
         ["tables and indexes for a prompt of 500 characters", f"{found.stored_bytes / 1000:,.1f} KB"],
         ["write-ahead log for a create", f"{found.logged_bytes / 1000:,.1f} KB"],
         ["load average before and after", f"{found.load[0]:.1f}, {found.load[1]:.1f}"],
+        [
+            "other threads that ran meanwhile",
+            f"{statistics.mean(load.background for load in (*found.reads, *found.creates)):.1f}",
+        ],
     ]
     return markdown((f"measured on {found.machine}", ""), rows)
 
@@ -149,7 +153,7 @@ def check_table(found: Measurements, times: ServiceTimes, seconds: float) -> str
                 operation,
                 load.connections,
                 processors=found.processors,
-                background=found.background,
+                background=load.background,
                 seconds=seconds,
             )
             rows.append(_check_row(name, load, simulated))

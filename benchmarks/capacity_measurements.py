@@ -67,6 +67,16 @@ def database_seconds(server: Cluster) -> float:
     return total / _TICKS
 
 
+def running_threads() -> float:
+    """Return how many threads of other programs run on this machine, or wait for a processor."""
+    found = []
+    for _ in range(5):
+        time.sleep(0.004)
+        status = Path("/proc/stat").read_text()
+        found.append(int(status.partition("procs_running ")[2].split()[0]) - 1)
+    return statistics.mean(found)
+
+
 def _stat(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
 
@@ -132,9 +142,11 @@ def _fill(server: HttpServer) -> list[PreparedRequest]:
 def _measure_load(
     server: HttpServer, database: Cluster, requests: list[PreparedRequest], connections: int, seconds: float
 ) -> LoadFigures:
+    background = [running_threads()]
     before = database_seconds(database)
     load = server.run_load(requests, connections, seconds)
     used = database_seconds(database) - before
+    background.append(running_threads())
     return LoadFigures(
         connections=connections,
         rate=load.rate,
@@ -143,6 +155,7 @@ def _measure_load(
         server=load.cost or 0.0,
         database=used / (load.rate * seconds),
         client=load.client / load.rate,
+        background=statistics.mean(background),
         quantiles=load.quantiles,
     )
 
@@ -155,11 +168,10 @@ def _undisturbed(rounds: list[Figures], speed: Callable[[Figures], float]) -> li
 def _median_load(rounds: list[LoadFigures]) -> LoadFigures:
     """Return the median of each figure in the rounds that were disturbed least."""
     loads = _undisturbed(rounds, lambda load: load.rate)
-    names = ("rate", "median", "p99", "server", "database", "client")
+    names = ("rate", "median", "p99", "server", "database", "client", "background")
     figures = {name: statistics.median(getattr(load, name) for load in loads) for name in names}
-    quantiles = tuple(
-        statistics.median(each) for each in zip(*(load.quantiles for load in loads), strict=True)
-    )
+    columns = zip(*(load.quantiles for load in loads), strict=True)
+    quantiles = tuple(statistics.median(column) for column in columns)
     return LoadFigures(connections=loads[0].connections, quantiles=quantiles, **figures)
 
 
@@ -173,16 +185,14 @@ async def _measure_batches(url: str, database: Cluster, rounds: int) -> tuple[Ba
                 found.setdefault(size, []).append(
                     await _measure_batch(workspace, caller, database, generator, size)
                 )
-    return tuple(
-        BatchFigures(
-            size,
-            *(
-                statistics.median(getattr(each, name) for each in found[size])
-                for name in ("elapsed", "server", "database")
-            ),
-        )
-        for size in BATCHES
-    )
+    return tuple(_median_batch(found[size]) for size in BATCHES)
+
+
+def _median_batch(rounds: list[BatchFigures]) -> BatchFigures:
+    batches = _undisturbed(rounds, lambda batch: -batch.elapsed)
+    names = ("elapsed", "server", "database", "background")
+    figures = {name: statistics.median(getattr(batch, name) for batch in batches) for name in names}
+    return BatchFigures(size=batches[0].size, **figures)
 
 
 async def _measure_batch(
@@ -200,7 +210,9 @@ async def _measure_batch(
         )
         elapsed.append(time.perf_counter() - started)
     used, database_used = time.process_time() - before, database_seconds(database) - database_before
-    return BatchFigures(size, statistics.median(elapsed), used / repeated, database_used / repeated)
+    return BatchFigures(
+        size, statistics.median(elapsed), used / repeated, database_used / repeated, running_threads()
+    )
 
 
 @contextlib.asynccontextmanager

@@ -27,8 +27,10 @@ class LoadFigures(Struct, frozen=True):
     server: float
     database: float
     client: float
+    #: How many threads of other programs ran on the machine before and after.
+    background: float
     #: 101 quantiles of the latency.
-    quantiles: tuple[float, ...] = ()
+    quantiles: tuple[float, ...]
 
 
 class BatchFigures(Struct, frozen=True):
@@ -39,6 +41,8 @@ class BatchFigures(Struct, frozen=True):
     elapsed: float
     server: float
     database: float
+    #: As of a load.
+    background: float
 
 
 class Measurements(Struct, frozen=True):
@@ -56,11 +60,6 @@ class Measurements(Struct, frozen=True):
     #: Bytes of tables and indexes, and of write-ahead log, for each created prompt.
     stored_bytes: float
     logged_bytes: float
-
-    @property
-    def background(self) -> float:
-        """How many threads of other programs ran on the machine all the time; none if it was quiet."""
-        return self.load[0] if self.load[0] > 0.5 else 0.0
 
 
 class Assumptions(Struct, frozen=True):
@@ -131,11 +130,18 @@ def service_times(found: Measurements) -> ServiceTimes:
     """Derive the service times from measurements."""
     read_one, read_many = found.reads[0], found.reads[-1]
     create_one, create_many = found.creates[0], found.creates[-1]
-    alone = stretch(1, found.background, found.processors)
     server = fit([(each.size, each.server) for each in found.batches])
     database = fit([(each.size, each.database) for each in found.batches])
+
+    def rest(elapsed: float, background: float, *busy: float) -> float:
+        """Return the part of a time in which no processor was busy with it."""
+        return max(elapsed - stretch(1, background, found.processors) * sum(busy), 0.0)
+
     wait = fit(
-        [(each.size, _rest(each.elapsed, alone, each.server, each.database)) for each in found.batches]
+        [
+            (each.size, rest(each.elapsed, each.background, each.server, each.database))
+            for each in found.batches
+        ]
     )
     count = create_many.connections
     first = found.batches[0]
@@ -146,20 +152,20 @@ def service_times(found: Measurements) -> ServiceTimes:
         read_database=read_many.database,
         wake=max(read_one.server - read_many.server, 0.0),
         client=read_many.client,
-        read_rest=_rest(read_one.median, alone, read_one.server, read_one.database, read_many.client),
-        create_rest=_rest(
-            create_one.median - first.elapsed, alone, create_one.server - first.server, create_many.client
+        read_rest=rest(
+            read_one.median, read_one.background, read_one.server, read_one.database, read_many.client
+        ),
+        create_rest=rest(
+            create_one.median - first.elapsed,
+            create_one.background,
+            create_one.server - first.server,
+            create_many.client,
         ),
         batch_server=server,
         batch_database=database,
         batch_wait=wait,
         shape=tuple(each / mean for each in read_one.quantiles),
     )
-
-
-def _rest(elapsed: float, stretched: float, *busy: float) -> float:
-    """Return the part of a time in which no processor was busy with it."""
-    return max(elapsed - stretched * sum(busy), 0.0)
 
 
 # Queues
