@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import asyncpg  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from dittybag.domain.rate_limits import RateLimit
@@ -14,20 +15,36 @@ from tests.storage.postgres.conftest import OpenStore
 SLOW = RateLimit(1, 3600, 100)
 
 
-async def test_a_bucket_never_gives_more_than_it_holds(url: str, open_store: OpenStore) -> None:
-    first, second = await open_store(url), await open_store(url)
-    tokens = [bytes([number]) for number in range(20)]
-
-    async def take_all(store_number: int) -> list[int]:
-        buckets = (first, second)[store_number].request_buckets
-        # In opposite orders, which would deadlock if rows were locked in them.
-        wanted = dict.fromkeys(tokens if store_number else reversed(tokens), 7)
-        taken = [await buckets.take(wanted, SLOW) for _ in range(10)]
-        return [sum(each[token].count for each in taken) for token in tokens]
-
-    one, other = await asyncio.gather(take_all(0), take_all(1))
-    assert [a + b for a, b in zip(one, other, strict=True)] == [100] * len(tokens)
-    (last,) = (await first.request_buckets.take({tokens[0]: 1}, SLOW)).values()
+async def test_servers_that_take_at_the_same_time_get_no_more_than_a_bucket_holds(
+    server: PostgresServer, schema: str, url: str, open_store: OpenStore
+) -> None:
+    first, second = (await open_store(url)).request_buckets, (await open_store(url)).request_buckets
+    tokens = (b"a", b"m", b"z")
+    await first.take(dict.fromkeys(tokens, 0), SLOW)
+    await second.take(dict.fromkeys(tokens, 0), SLOW)
+    holder = await asyncpg.connect(url.partition("?")[0])
+    backends = "SELECT array_agg(pid ORDER BY pid) FROM pg_stat_activity WHERE query LIKE '%take_requests%'"
+    backends += " AND pid <> pg_backend_pid()"
+    before = await holder.fetchval(backends)
+    try:
+        # Both wait for the bucket in the middle, or for each other.
+        await holder.execute(f"BEGIN; SELECT FROM {schema}.request_buckets WHERE token = 'm' FOR UPDATE")
+        # In opposite orders, which would be a deadlock if rows were locked in them.
+        one = asyncio.create_task(first.take(dict.fromkeys(tokens, 60), SLOW))
+        other = asyncio.create_task(second.take(dict.fromkeys(reversed(tokens), 60), SLOW))
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        async with asyncio.timeout(5):
+            while await holder.fetchval(waiting) < 2:
+                pass
+        await holder.execute("COMMIT")
+        taken = [await one, await other]
+        # A deadlock would have ended one of them.
+        assert await holder.fetchval(backends) == before
+    finally:
+        await holder.close()
+    for token in tokens:
+        assert sum(each[token].count for each in taken) == 100
+    (last,) = (await first.take({b"m": 1}, SLOW)).values()
     assert last.count == 0
     assert 3500 < last.wait <= 3600
 
