@@ -56,6 +56,12 @@ class Cluster(postgres_servers.PostgresServer):
         self._settings = {**self._settings, **_SETTINGS}
 
     @property
+    def pid(self) -> int:
+        """The process that all others of the server are children of."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def version(self) -> str:
         return self.sql("SHOW server_version")[0].split()[0]
 

@@ -84,6 +84,8 @@ class LoadResult(Struct, frozen=True):
     #: The share of one core that the client and the server used.
     client: float
     server: float | None
+    #: A hundred and one quantiles of the seconds from a request to its response.
+    quantiles: tuple[float, ...] = ()
 
     @property
     def cost(self) -> float | None:
@@ -175,6 +177,7 @@ class HttpServer:
             p99=latencies[int(0.99 * (len(latencies) - 1))],
             client=client / took,
             server=None if busy is None or busy_before is None else (busy - busy_before) / took,
+            quantiles=tuple(latencies[(len(latencies) - 1) * part // 100] for part in range(101)),
         )
 
     def _run_load(

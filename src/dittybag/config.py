@@ -9,11 +9,14 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from msgspec import Struct
 
 from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
+
+if TYPE_CHECKING:
+    from dittybag.domain.rate_limits import RateLimit
 
 DEFAULT_WORKSPACE: Final = "default"
 DEFAULT_PROFILE: Final = "all"
@@ -25,6 +28,8 @@ _FILE_ENDING: Final = ".db"
 _WORKSPACE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 _YES: Final = ("1", "true", "yes", "on")
 _NO: Final = ("", "0", "false", "no", "off")
+#: Maximum number of requests in a rate limit or its burst.
+_MAX_REQUESTS: Final = 1_000_000
 
 
 Auth = Literal["off", "tokens"]
@@ -72,6 +77,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     #: How HTTP clients authenticate.
     auth: Auth = "off"
     oauth: OAuth | None = None
+    #: How many requests a token may make; `None` for no limit.
+    rate_limit: RateLimit | None = None
     #: Further accepted host names.
     allowed_hosts: tuple[str, ...] = ()
     #: Whether to log every HTTP request.
@@ -101,6 +108,8 @@ def settings(
     toolsets: str | None = None,
     http: str | None = None,
     auth: str | None = None,
+    rate_limit: str | None = None,
+    rate_limit_burst: str | None = None,
     allow_host: Sequence[str] = (),
     access_log: bool = False,
 ) -> Settings:
@@ -113,6 +122,8 @@ def settings(
     address = _address(http if http is not None else environment.get("DITTYBAG_HTTP") or None, chosen)
     if auth is not None and chosen != "off" and address is None:
         raise SettingsError(f"--auth {auth} requires --http: standard input serves a single local client")
+    if chosen == "off" and not (rate_limit is rate_limit_burst is None):
+        raise SettingsError("a rate limit requires --auth tokens: requests are counted by token")
     project = project or environment.get("DITTYBAG_PROJECT") or DEFAULT_PROJECT
     return Settings(
         home=home(environment),
@@ -129,6 +140,7 @@ def settings(
         http=address,
         auth=chosen,
         oauth=_oauth(environment) if chosen != "off" else None,
+        rate_limit=_rate_limit(environment, rate_limit, rate_limit_burst) if chosen != "off" else None,
         allowed_hosts=_host_names(allow_host or environment.get("DITTYBAG_ALLOWED_HOSTS", "").split(",")),
         access_log=access_log or _boolean(environment, "DITTYBAG_ACCESS_LOG"),
         actor=environment.get("DITTYBAG_ACTOR") or None,
@@ -200,6 +212,37 @@ def _oauth(environment: Mapping[str, str]) -> OAuth | None:
     if not (issuer and audience):
         raise SettingsError("OAuth needs both DITTYBAG_OAUTH_ISSUER and DITTYBAG_OAUTH_AUDIENCE")
     return OAuth(issuer, audience, jwks)
+
+
+def _rate_limit(environment: Mapping[str, str], rate: str | None, burst: str | None) -> RateLimit | None:
+    """Parse `--rate-limit`, such as 50/s, and `--rate-limit-burst`."""
+    # Imported here because servers without tokens do not need it.
+    from dittybag.domain.rate_limits import PERIODS, RateLimit, default_burst
+
+    rate = rate if rate is not None else environment.get("DITTYBAG_RATE_LIMIT") or None
+    burst = burst if burst is not None else environment.get("DITTYBAG_RATE_LIMIT_BURST") or None
+    size = None if burst is None else _request_count(burst)
+    if burst is not None and size is None:
+        raise SettingsError(f"--rate-limit-burst must be an integer from 1 to {_MAX_REQUESTS}, not '{burst}'")
+    if rate is None:
+        return RateLimit() if size is None else RateLimit(burst=size)
+    if rate.strip().lower() == "off":
+        return None
+    number, _, period = rate.partition("/")
+    requests, seconds = _request_count(number), PERIODS.get(period.strip().lower())
+    if requests is None or seconds is None:
+        raise SettingsError(
+            "--rate-limit must be a number of requests per second, minute or hour, from 1 to "
+            f"{_MAX_REQUESTS}, such as 50/s, 3000/m or 10000/h, or off, not '{rate}'"
+        )
+    return RateLimit(requests, seconds, size or default_burst(requests, seconds))
+
+
+def _request_count(text: str) -> int | None:
+    text = text.strip()
+    # The length is checked first: a long number takes long to convert.
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_REQUESTS))
+    return int(text) if is_number and 1 <= int(text) <= _MAX_REQUESTS else None
 
 
 def _host_names(names: Sequence[str]) -> tuple[str, ...]:

@@ -92,6 +92,9 @@ def test_the_rate_limit_applies_on_one_connection(own_world: World) -> None:
         assert set(statuses[:-1]) == {200}
         assert len(statuses) > 200
         assert connection.ask(calm)[0] == 200
+        deadline = time.monotonic() + 2
+        while connection.ask(busy)[0] == 429:
+            assert time.monotonic() < deadline, "the bucket is not refilled"
 
 
 def test_every_response_has_its_own_request_id(world: World) -> None:

@@ -161,6 +161,7 @@ def test_rows_cannot_be_inserted_for_other_users(rls_world: World) -> None:
         f"INSERT INTO content_uses SELECT sha256, {team} FROM content_uses",
         "INSERT INTO idempotency_keys (owner, key, digest, at) VALUES ('alice', 'k', '', 1)",
         "INSERT INTO users VALUES ('mallory2', 1, NULL)",
+        "INSERT INTO request_buckets VALUES ('token', 1)",
     ]
     before = rls_world.last_change()
     for statement in statements:

@@ -1,4 +1,4 @@
-"""Token authentication: accepted headers, revocation, rate limits, request ids and sessions."""
+"""Token authentication: accepted headers, revocation, request ids and sessions."""
 
 from __future__ import annotations
 
@@ -192,35 +192,6 @@ def test_the_last_use_of_a_token_is_recorded(own_world: World) -> None:
         assert time.monotonic() < deadline
     assert used == {who.token[-4:]}
     connection.close()
-
-
-# Rate limits
-
-
-def test_the_rate_limit_of_one_token_does_not_affect_others(own_world: World) -> None:
-    host = own_world.host("all")
-    busy, calm = own_world.holders[0], own_world.holders[1]
-    first, second = host.connect(), host.connect()
-    statuses = []
-    refused: ReceivedResponse | None = None
-    for _ in range(2000):
-        response = post(first, busy.token)
-        statuses.append(response.status)
-        if response.status == 429:
-            refused = response
-            break
-    assert refused is not None, "there is no rate limit"
-    assert len(statuses) >= 200
-    assert set(statuses[:-1]) == {200}
-    assert refused.headers["retry-after"] == "1"
-    assert "Too many requests" in refused.json()["error"]["message"]
-    assert post(second, calm.token).status == 200
-    deadline = time.monotonic() + 2
-    while post(first, busy.token).status == 429:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    first.close()
-    second.close()
 
 
 # Request ids

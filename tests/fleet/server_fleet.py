@@ -73,6 +73,8 @@ class FleetServer(ServerEndpoint):
             **os.environ,
             "DITTYBAG_HOME": str(folder / "home"),
             "DITTYBAG_DATABASE_URL": database,
+            # Tests are faster than users.
+            "DITTYBAG_RATE_LIMIT": "150/s",
         }
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
@@ -33,6 +34,7 @@ from dittybag.web.request_log import RequestLog
 
 if TYPE_CHECKING:
     from dittybag.assembly.oauth_setup import OAuthAuthenticator
+    from dittybag.http.request_budgets import RequestLimiter
 
 _log = logging.getLogger("dittybag")
 
@@ -88,7 +90,7 @@ def serve_http(
                 RequestIds(),
                 HostCheck(hosts=_hosts(host, settings.allowed_hosts)),
                 web,
-                *_authentication(settings, server_scope, oauth),
+                *_authentication(settings, server_scope, metrics, oauth, stack),
                 read_idempotency_key,
                 routes,
             ]
@@ -140,17 +142,38 @@ def _oauth(settings: Settings, server_scope: ServerScope) -> OAuthAuthenticator 
     return OAuthAuthenticator(settings.oauth, server_scope.workspace.accounts, server_scope.project)
 
 
+def _limiter(settings: Settings, server_scope: ServerScope) -> RequestLimiter:
+    """The rate limit of tokens."""
+    buckets = server_scope.workspace.store.request_buckets
+    if buckets is None or settings.rate_limit is None:
+        # Imported here because servers without tokens have no limits.
+        from dittybag.http.request_budgets import OwnLimiter
+
+        return OwnLimiter(settings.rate_limit)
+    # Imported here because only servers on PostgreSQL count together.
+    from dittybag.http.leased_budgets import LeasingLimiter
+
+    return LeasingLimiter(settings.rate_limit, buckets)
+
+
 def _authentication(
-    settings: Settings, server_scope: ServerScope, oauth: OAuthAuthenticator | None
+    settings: Settings,
+    server_scope: ServerScope,
+    metrics: Metrics,
+    oauth: OAuthAuthenticator | None,
+    stack: AsyncExitStack,
 ) -> list[Authentication]:
     """The authentication, if the server requires it."""
     if settings.auth == "off":
         return []
+    limiter = _limiter(settings, server_scope)
+    stack.push_async_callback(limiter.close)
     own = LocalTokenVerifier(server_scope.workspace.accounts, server_scope.project)
+    limited = partial(Authentication, own, limiter=limiter, on_limited=metrics.count_rate_limited)
     if oauth is None:
-        return [Authentication(own)]
+        return [limited()]
     public = (*PUBLIC_PATHS, *METADATA_PATHS)
-    return [Authentication(own, external=oauth, challenge=oauth.challenge, public_paths=public)]
+    return [limited(external=oauth, challenge=oauth.challenge, public_paths=public)]
 
 
 def _restricted_servers(

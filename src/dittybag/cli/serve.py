@@ -32,6 +32,11 @@ Options:
   --auth MODE         HTTP authentication: off or tokens (default: off, which
                       is limited to loopback addresses). For tokens, see
                       `dittybag token --help`.
+  --rate-limit RATE   Maximum requests with one token, per second, minute or
+                      hour: 50/s (default), 3000/m, 10000/h, or off. Servers on
+                      one PostgreSQL database count together.
+  --rate-limit-burst N  Requests allowed at once (default: those of 4
+                      seconds, and at least 20).
   --allow-host NAME   Accept this host name in HTTP requests; repeatable.
   --access-log        Log every HTTP request to standard error as JSON.
   --read-only         Hide and reject all tools that write.
@@ -41,8 +46,9 @@ Options:
 
 Environment variables:
   DITTYBAG_PROFILE, DITTYBAG_PROJECT, DITTYBAG_DATABASE_URL, DITTYBAG_HTTP,
-  DITTYBAG_AUTH, DITTYBAG_ALLOWED_HOSTS, DITTYBAG_ACCESS_LOG,
-  DITTYBAG_READ_ONLY and DITTYBAG_TOOLSETS set the options above.
+  DITTYBAG_AUTH, DITTYBAG_RATE_LIMIT, DITTYBAG_RATE_LIMIT_BURST,
+  DITTYBAG_ALLOWED_HOSTS, DITTYBAG_ACCESS_LOG, DITTYBAG_READ_ONLY and
+  DITTYBAG_TOOLSETS set the options above.
   DITTYBAG_HOME sets the data folder, DITTYBAG_ACTOR replaces the client's
   name in the change log, and TWIG_DATA_DIR sets the folder of the libraries
   that the twig profile serves. CLAUDE_PROJECT_DIR, which Claude Code sets, is
@@ -55,7 +61,17 @@ This command is meant to be started by an MCP client, which sends JSON messages,
 To connect a client, run dittybag connect; for a tour, run dittybag demo. Press Ctrl-C to stop.
 """
 
-_WITH_VALUE: Final = ("--profile", "--project", "--workspace", "--db", "--toolsets", "--http", "--auth")
+_WITH_VALUE: Final = (
+    "--profile",
+    "--project",
+    "--workspace",
+    "--db",
+    "--toolsets",
+    "--http",
+    "--auth",
+    "--rate-limit",
+    "--rate-limit-burst",
+)
 
 
 def parse_options(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]:

@@ -41,6 +41,7 @@ from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskG
 if TYPE_CHECKING:
     from dittybag.domain.claims import Claim, ReadyQuery
     from dittybag.domain.ranked_search import Frequencies, SearchTerm, StoredMatch, StoredSearch
+    from dittybag.domain.rate_limits import RateLimit, TakenRequests
     from dittybag.domain.skills import Skill, SkillFile
     from dittybag.domain.task_graph import GraphQuery, GraphTask
 
@@ -610,6 +611,17 @@ class Transaction(Protocol):
 Work = Callable[[Transaction], Awaitable[T]]
 
 
+class RequestBuckets(Protocol):
+    """Buckets of requests that all servers of a workspace take from."""
+
+    async def take(self, wanted: Mapping[bytes, int], limit: RateLimit) -> Mapping[bytes, TakenRequests]:
+        """Take requests from several buckets, at most the wanted number from each.
+
+        The key of a bucket is that of its token. A bucket that is not known yet is full.
+        """
+        ...
+
+
 class Store(Protocol):
     """The storage of one workspace."""
 
@@ -635,6 +647,11 @@ class Store(Protocol):
         `work` may run more than once; only its last run takes effect. `viewer`: as for `read`.
         `actor`, `interface`: logged with each change.
         """
+        ...
+
+    @property
+    def request_buckets(self) -> RequestBuckets | None:
+        """Counts the requests of all servers together; `None` if each counts its own."""
         ...
 
     async def warnings(self) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from hashlib import sha256
 from math import ceil
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
@@ -20,6 +20,9 @@ from dittybag.http.http_request import HttpRequest
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.wire_errors import InternalError, InvalidRequest
 from dittybag.services.account_service import AccountService
+
+if TYPE_CHECKING:
+    from dittybag.http.request_budgets import RequestBudget, RequestLimiter
 
 #: How long a verified token is cached. A revoked token stops working within 5 seconds.
 CACHE_SECONDS: Final = 2.0
@@ -37,14 +40,6 @@ REQUIRED_SCOPES: Final[Mapping[str, Scope]] = {"/metrics": "admin"}
 _VERSION_REQUEST: Final = ("HEAD", "/")
 
 _AUTHORIZATION: Final = b"authorization"
-
-
-class RateLimit(Struct, frozen=True):
-    """The request rate that one token is allowed, per process (a token bucket)."""
-
-    per_second: float = 50.0
-    #: Size of the bucket: the number of requests allowed in a burst.
-    burst: int = 200
 
 
 class TokenVerifier(Protocol):
@@ -98,32 +93,15 @@ class LocalTokenVerifier:
 
 
 class _CachedPrincipal:
-    """A recently verified principal and the token bucket of its requests."""
+    """A recently verified principal and the requests that its token may make."""
 
-    __slots__ = ("_filled_at", "_left", "_rate", "auth", "expires_at")
+    __slots__ = ("auth", "budget", "expires_at")
 
-    def __init__(self, rate: RateLimit) -> None:
+    def __init__(self, budget: RequestBudget) -> None:
         self.auth = AuthInfo()
         #: Until then the token need not be verified again (monotonic time).
         self.expires_at = 0.0
-        self._rate = rate
-        self._left = float(rate.burst)
-        self._filled_at = time.monotonic()
-
-    def spend(self, now: float) -> bool:
-        """Take one request from the bucket. Return whether it is within the limit."""
-        rate = self._rate
-        left = min(self._left + (now - self._filled_at) * rate.per_second, rate.burst)
-        self._filled_at = now
-        if left < 1:
-            self._left = left
-            return False
-        self._left = left - 1
-        return True
-
-    @property
-    def seconds_to_wait(self) -> int:
-        return max(1, ceil((1 - self._left) / self._rate.per_second))
+        self.budget = budget
 
 
 class Authentication:
@@ -133,15 +111,20 @@ class Authentication:
         self,
         local: TokenVerifier,
         *,
+        limiter: RequestLimiter,
+        on_limited: Callable[[], None],
         external: TokenVerifier | None = None,
-        rate: RateLimit | None = None,
         challenge: Challenge = challenge,
         public_paths: tuple[str, ...] = PUBLIC_PATHS,
     ) -> None:
-        """`local` verifies Dittybag's own tokens, `external` all others. `public_paths` need no token."""
+        """`local` verifies Dittybag's own tokens, `external` all others. `public_paths` need no token.
+
+        `on_limited`: called for each request that is refused because of the rate limit.
+        """
         self._local = local
         self._external = external
-        self._rate = rate or RateLimit()
+        self._limiter = limiter
+        self._on_limited = on_limited
         self._challenge = challenge
         self._public_paths = public_paths
         self._cache: OrderedDict[bytes, _CachedPrincipal] = OrderedDict()
@@ -151,8 +134,11 @@ class Authentication:
             return None
         token = self._bearer_token(request.headers)
         cached = self._cache.get(token.key)
-        if cached is None or time.monotonic() >= cached.expires_at:
+        now = time.monotonic()
+        if cached is None or now >= cached.expires_at:
             return self._verify_and_admit(request, token)
+        if not cached.budget.spend(now):
+            return self._wait_and_admit(request, token, cached)
         self._admit(request, token, cached)
         return None
 
@@ -160,19 +146,36 @@ class Authentication:
         cached = await self._verify(token)
         if cached is None:
             raise self._unauthorized("invalid_token")
+        return await self._wait_and_admit(request, token, cached)
+
+    async def _wait_and_admit(
+        self, request: HttpRequest, token: _BearerToken, cached: _CachedPrincipal
+    ) -> bool:
+        """Admit a request within the rate limit. Raises `HttpError` if it is beyond."""
+        # For the access log, also if it is refused.
+        request.auth = cached.auth
+        while not cached.budget.spend(time.monotonic()):
+            if not await cached.budget.refill():
+                raise self._too_many_requests(cached.budget)
         self._admit(request, token, cached)
         return False
 
+    def _too_many_requests(self, budget: RequestBudget) -> HttpError:
+        self._on_limited()
+        limit = self._limiter.limit
+        assert limit is not None
+        seconds = max(1, ceil(budget.wait(time.monotonic())))
+        headers = [
+            (b"retry-after", b"%d" % seconds),
+            # https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
+            (b"ratelimit-policy", b'"token";q=%d;w=%d' % (limit.requests, limit.seconds)),
+            (b"ratelimit", b'"token";r=0;t=%d' % seconds),
+        ]
+        return HttpError(429, InvalidRequest(f"Too many requests: the limit is {limit}"), headers=headers)
+
     def _admit(self, request: HttpRequest, token: _BearerToken, cached: _CachedPrincipal) -> None:
-        """Note whose request this is. Raises `HttpError` if they may not make it now."""
+        """Note whose request this is. Raises `HttpError` if they may not make it."""
         auth = request.auth = cached.auth
-        if not cached.spend(time.monotonic()):
-            rate = self._rate
-            message = (
-                f"Too many requests: the limit is {rate.per_second:g} per second, with bursts of {rate.burst}"
-            )
-            wait = (b"retry-after", b"%d" % cached.seconds_to_wait)
-            raise HttpError(429, InvalidRequest(message), headers=[wait])
         needed = REQUIRED_SCOPES.get(request.path)
         if needed is not None and not auth.principal.has(needed):
             message = f"This address requires a token with the scope {needed}"
@@ -202,7 +205,7 @@ class Authentication:
             self._cache.pop(token.key, None)
             return None
         # Another request may have added it in the meantime.
-        cached = self._cache.setdefault(token.key, cached or _CachedPrincipal(self._rate))
+        cached = self._cache.setdefault(token.key, cached or self._new_entry(token))
         if cached.auth.principal != principal:
             cached.auth = AuthInfo(principal.user, principal, receives_notifications=principal.sees_project)
         cached.expires_at = started + CACHE_SECONDS
@@ -210,6 +213,10 @@ class Authentication:
         while len(self._cache) > MAX_CACHED:
             self._cache.popitem(last=False)
         return cached
+
+    def _new_entry(self, token: _BearerToken) -> _CachedPrincipal:
+        # A part of the hash is enough to tell tokens apart, and of no use to find a token.
+        return _CachedPrincipal(self._limiter.new_budget(token.key[:16]))
 
     async def _recheck(self, token: _BearerToken, auth: AuthInfo) -> HttpError | None:
         """Return an error unless the token is still valid for the same principal as before."""

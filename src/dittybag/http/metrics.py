@@ -29,6 +29,7 @@ class Metrics:
         self._requests: dict[tuple[str, str], int] = {}
         self._histograms: dict[str, list[int]] = {}
         self._seconds: dict[str, float] = {}
+        self._rate_limited = 0
 
     def observe(self, method: str, outcome: str, seconds: float) -> None:
         """Count a request. Unknown methods count as `other`, to bound the number of series."""
@@ -41,6 +42,10 @@ class Metrics:
         if counts is None:
             counts = self._histograms[method] = [0] * (len(_BUCKETS) + 1)
         counts[bisect_left(_BUCKETS, seconds)] += 1
+
+    def count_rate_limited(self) -> None:
+        """Count a request that was refused because of the rate limit."""
+        self._rate_limited += 1
 
     def text(self, gauges: Mapping[str, tuple[str, Mapping[str, int]]]) -> str:
         """All metrics as text. `gauges`: by name, with a description and a value for each label."""
@@ -55,6 +60,9 @@ class Metrics:
                 f'dittybag_requests_total{{method="{method}",outcome="{outcome}"}} {count}'
                 for (method, outcome), count in sorted(self._requests.items())
             ),
+            "# HELP dittybag_rate_limited_total Requests refused because of the rate limit.",
+            "# TYPE dittybag_rate_limited_total counter",
+            f"dittybag_rate_limited_total {self._rate_limited}",
             "# HELP dittybag_request_seconds Duration of requests in seconds.",
             "# TYPE dittybag_request_seconds histogram",
         ]

@@ -161,7 +161,7 @@ DOWN_MIGRATIONS = {
     """,
     11: "",
     12: "",
-    13: "",
+    13: "DROP FUNCTION take_requests; DROP TABLE request_buckets;",
     6: "",
     5: "ALTER TABLE sessions DROP COLUMN owner;",
     4: """

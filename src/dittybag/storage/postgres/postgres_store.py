@@ -24,6 +24,7 @@ from dittybag.storage.postgres.postgres_connections import (
     translate_error,
 )
 from dittybag.storage.postgres.postgres_queries import PostgresTables
+from dittybag.storage.postgres.postgres_request_buckets import PostgresRequestBuckets
 from dittybag.storage.postgres.postgres_scrubbing import scrub
 from dittybag.storage.postgres.postgres_writer import StoreWriter, WriteJob
 from dittybag.storage.postgres.retry import retry_until_connected
@@ -50,6 +51,7 @@ class PostgresStore:
         self._pool = ConnectionPool(where)
         #: Users need other connections: statements planned for the operator skip the policies.
         self._users_pool = ConnectionPool(where)
+        self.request_buckets = PostgresRequestBuckets(where)
         self._writer: StoreWriter
         self._feed: ChangeFeed
         self._closed = False
@@ -203,6 +205,7 @@ class PostgresStore:
         await self._writer.close()
         await self._pool.close()
         await self._users_pool.close()
+        await self.request_buckets.close()
 
 
 async def _first_schema(connection: PostgresConnection, where: PostgresAddress) -> str:

@@ -59,6 +59,9 @@ class SqliteStore:
     no row-level security, so `viewer` is ignored.
     """
 
+    #: Each process counts its own requests.
+    request_buckets = None
+
     def __init__(
         self, path: str, clock: Callable[[], int] = now_microseconds, *, read_only: bool = False
     ) -> None:

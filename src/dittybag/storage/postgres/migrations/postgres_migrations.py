@@ -58,6 +58,7 @@ _OWN_TABLES: Final = (
     "open_tasks",
     "open_labels",
     "claims",
+    "request_buckets",
 )
 
 
