@@ -47,6 +47,9 @@ _MAX_TRIGRAMS: Final = 24
 
 #: In characters. Pending index updates are written when there are more.
 _MAX_PENDING: Final = 16 * 1024 * 1024
+#: In characters. After more at once, segments are merged: a page for each of `_LENGTH_PER_PAGE`.
+_BULK: Final = 512 * 1024
+_LENGTH_PER_PAGE: Final = 2048
 
 
 def index_text(kind: Kind, entity: Entity, content: str | None) -> str:
@@ -109,7 +112,17 @@ class PendingIndex:
                     self._connection.execute(f"DELETE FROM {index} WHERE rowid = ?", (row,))
                 if entry.values is not None:
                     self._connection.execute(INSERTS[index], (row, *entry.values))
+        if self._length >= _BULK:
+            self._merge(self._length // _LENGTH_PER_PAGE)
         self.discard()
+
+    def _merge(self, pages: int) -> None:
+        """Merge the segments of many updates at once: the steps between commits would take too long."""
+        from dittybag.storage.sqlite.file_upkeep import merge_segments
+
+        for index, entries in self._entries.items():
+            if entries:
+                merge_segments(self._connection, index, pages)
 
 
 def text_match(text: str) -> str | None:

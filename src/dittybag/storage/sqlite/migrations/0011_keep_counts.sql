@@ -50,3 +50,9 @@ AFTER UPDATE ON prompts WHEN old.tags <> new.tags OR old.project <> new.project 
     DELETE FROM tag_counts
     WHERE project = old.project AND tag IN (SELECT value FROM json_each(old.tags)) AND count = 0;
 END;
+
+-- Segments of the full-text indexes are merged between writes, in small steps, not in a commit.
+INSERT INTO prompt_index (prompt_index, rank) VALUES ('automerge', 0), ('usermerge', 16), ('crisismerge', 1000);
+INSERT INTO resource_index (resource_index, rank) VALUES ('automerge', 0), ('usermerge', 16), ('crisismerge', 1000);
+INSERT INTO task_index (task_index, rank) VALUES ('automerge', 0), ('usermerge', 16), ('crisismerge', 1000);
+INSERT INTO word_index (word_index, rank) VALUES ('automerge', 0), ('usermerge', 16), ('crisismerge', 1000);
