@@ -18,6 +18,12 @@ PROMPT_ORDERS: Final[dict[PromptOrder, str]] = {
     "name": "name",
 }
 
+_REVERSED_ORDERS: Final[dict[PromptOrder, str]] = {
+    "updated": "updated_at, number",
+    "created": "number",
+    "name": "name DESC",
+}
+
 #: SQL for the number of prompts of project $1, which is kept. A count of 0 has no row.
 PROMPT_COUNT: Final = "coalesce((SELECT count FROM prompt_counts WHERE project = $1), 0)"
 
@@ -84,12 +90,22 @@ class PromptTable:
 
     async def _unfiltered_page(self, query: PromptQuery) -> tuple[int, list[PromptSummary]]:
         total = await self._driver.value(f"SELECT {PROMPT_COUNT}", query.project)
+        if query.offset >= total:
+            return total, []
+        order, limit, offset = (
+            PROMPT_ORDERS[query.order],
+            min(query.limit, total - query.offset),
+            query.offset,
+        )
+        if offset > total // 2:
+            # Skipping rows takes time, so a page near the end is found from there.
+            order, offset = _REVERSED_ORDERS[query.order], total - offset - limit
         # A key that the index contains, so that only the rows of this page are read.
         key = "name" if query.order == "name" else "number"
         page = f"""SELECT {key} FROM prompts WHERE project = $1
-                   ORDER BY {PROMPT_ORDERS[query.order]} LIMIT $2 OFFSET $3"""
+                   ORDER BY {order} LIMIT $2 OFFSET $3"""
         condition = f"project = $1 AND {key} IN ({page})"
-        return total, await self._summaries(query, condition, query.project, query.limit, query.offset)
+        return total, await self._summaries(query, condition, query.project, limit, offset)
 
     async def _summaries(self, query: PromptQuery, condition: str, *values: Any) -> list[PromptSummary]:
         # One character more than is shown tells whether the text is longer.

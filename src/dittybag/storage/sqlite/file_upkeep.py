@@ -21,9 +21,9 @@ _PAUSE_SECONDS: Final = 0.005
 #: Segments of a level that are merged: the `usermerge` of the indexes.
 _MERGED_SEGMENTS: Final = 16
 #: With more segments of a level, steps do not wait until nobody writes: searches would take longer.
-_MAX_SEGMENTS: Final = 40
+_MAX_SEGMENTS: Final = 72
 #: How often that is checked, in commits.
-_COMMITS_PER_CHECK: Final = 8
+_COMMITS_PER_CHECK: Final = 4
 
 #: Pages that a step writes, unless one term has more: about two milliseconds.
 _PAGES_PER_STEP: Final = 16
@@ -48,7 +48,6 @@ class FileUpkeep:
         self._checkpoints = LogCheckpoints(connection, path)
         self.close = self._checkpoints.close
         self._commits = 0
-        self._is_late = False
         #: Seconds to wait for a write before the next step; `None` if there is nothing to do.
         self.pause: float | None = None
 
@@ -57,11 +56,8 @@ class FileUpkeep:
         self._checkpoints.run()
         self.pause = _IDLE_SECONDS
         self._commits += 1
-        if self._is_late or self._commits % _COMMITS_PER_CHECK == 0:
-            late = self._find_index(_MAX_SEGMENTS)
-            self._is_late = late is not None
-            if late is not None:
-                self._merge(late)
+        if self._commits % _COMMITS_PER_CHECK == 0 and (late := self._find_index(_MAX_SEGMENTS)) is not None:
+            self._merge(late)
 
     def take_step(self) -> None:
         """Merge a few pages while nobody writes."""
@@ -90,10 +86,10 @@ class FileUpkeep:
             # Another process may have upgraded the schema meanwhile.
             require_current(connection, self._path)
             if not merge_segments(connection, index, _PAGES_PER_STEP):
-                self.pause, self._is_late = None, False
+                self.pause = None
             connection.execute("COMMIT")
         except Exception:  # noqa: BLE001  # nothing is lost: the next write reports what is wrong
-            self.pause, self._is_late = None, False
+            self.pause = None
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

@@ -19,6 +19,9 @@ _INDEXES: Final[dict[PromptOrder, str]] = {
     "name": "prompts_by_name",
 }
 
+#: The number of prompts with a tag, which is kept.
+_TAG_COUNT: Final = "SELECT count FROM tag_counts WHERE project = $1 AND tag = $2"
+
 
 class PromptSearch:
     """Finds the numbers of prompts. In every statement, $1 is the project."""
@@ -47,7 +50,10 @@ class PromptSearch:
         return rows[0][1], [row[0] for row in rows]
 
     async def _all_tagged(self, query: PromptQuery, tagged: str, bindings: Bindings) -> tuple[int, list[int]]:
-        total = await self._driver.value(f"SELECT count(*) FROM ({tagged})", *bindings.values)
+        if len(tags := query.any_tag + query.all_tags) == 1:
+            total = await self._driver.value(_TAG_COUNT, query.project, tags[0]) or 0
+        else:
+            total = await self._driver.value(f"SELECT count(*) FROM ({tagged})", *bindings.values)
         page = bindings.page(query.limit, query.offset)
         # SQLite reads each tag in index order, without the rows of the prompts.
         sql = f"SELECT prompt FROM ({tagged} ORDER BY updated_at DESC, prompt DESC {page})"
@@ -90,10 +96,7 @@ class PromptSearch:
         if not query.all_tags:
             return with_any
         counts = {
-            tag: await self._driver.value(
-                "SELECT count(*) FROM prompt_tags WHERE project = $1 AND tag = $2", query.project, tag
-            )
-            for tag in query.all_tags
+            tag: await self._driver.value(_TAG_COUNT, query.project, tag) or 0 for tag in query.all_tags
         }
         # Only the prompts of the rarest tag are read.
         rarest, *others = sorted(query.all_tags, key=counts.__getitem__)
