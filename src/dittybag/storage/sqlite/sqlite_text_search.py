@@ -14,6 +14,7 @@ from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold
 from dittybag.storage.sql.entity_rows import folded_columns, folded_or_none, folding
 from dittybag.storage.sql.sql_driver import Bindings, contains_pattern
+from dittybag.storage.sqlite.trigram_choice import choose_trigrams
 
 #: The trigram index of each kind of entity.
 INDEXES: Final[dict[Kind, str]] = {
@@ -42,6 +43,8 @@ INSERTS: Final = {
 #: All full-text indexes.
 FULL_TEXT_INDEXES: Final = tuple(INSERTS)
 
+#: The length of a trigram.
+_TRIGRAM: Final = 3
 #: More trigrams of a query hardly narrow the candidates.
 _MAX_TRIGRAMS: Final = 24
 
@@ -125,15 +128,18 @@ class PendingIndex:
                 merge_segments(self._connection, index, pages)
 
 
-def text_match(text: str) -> str | None:
+def text_match(connection: apsw.Connection, kind: Kind, text: str) -> str | None:
     """Return the `MATCH` expression for rows that may contain a text; None if it is too short."""
-    return words_match([fold(text)])
+    return words_match(connection, kind, [fold(text)])
 
 
-def words_match(words: Iterable[str]) -> str | None:
+def words_match(connection: apsw.Connection, kind: Kind, words: Iterable[str]) -> str | None:
     """Return the `MATCH` expression for rows that may contain all folded words; None if all are too short."""
-    trigrams = dict.fromkeys(word[at : at + 3] for word in words for at in range(len(word) - 2))
-    return " AND ".join(map(_quoted, islice(trigrams, _MAX_TRIGRAMS))) or None
+    trigrams = dict.fromkeys(
+        word[at : at + _TRIGRAM] for word in words for at in range(len(word) - _TRIGRAM + 1)
+    )
+    chosen = choose_trigrams(connection, INDEXES[kind], list(islice(trigrams, _MAX_TRIGRAMS)))
+    return " AND ".join(map(_quoted, chosen)) or None
 
 
 def _quoted(text: str) -> str:
