@@ -146,6 +146,9 @@ class Client:
             "Mcp-Name": tool,
         }
         seconds, text = self._request("POST", "/mcp", body, headers)
+        if text.startswith((b"event:", b"data:", b":")):
+            # A call that takes long is answered as a stream.
+            text = next(line[5:] for line in text.splitlines() if line.startswith(b"data:"))
         result = msgspec.json.decode(text)["result"]
         if result.get("isError"):
             raise SystemExit(f"error: {tool}: {text[:500]!r}")

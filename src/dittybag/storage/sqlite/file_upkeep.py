@@ -56,7 +56,8 @@ class FileUpkeep:
         self._checkpoints.run()
         self.pause = _IDLE_SECONDS
         self._commits += 1
-        if self._commits % _COMMITS_PER_CHECK == 0 and (late := self._find_index(_MAX_SEGMENTS)) is not None:
+        # Also after the first one: many processes write only once.
+        if self._commits % _COMMITS_PER_CHECK == 1 and (late := self._find_index(_MAX_SEGMENTS)) is not None:
             self._merge(late)
 
     def take_step(self) -> None:

@@ -14,7 +14,6 @@ from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold
 from dittybag.storage.sql.entity_rows import folded_columns, folded_or_none, folding
 from dittybag.storage.sql.sql_driver import Bindings, contains_pattern
-from dittybag.storage.sqlite.trigram_choice import choose_trigrams
 
 #: The trigram index of each kind of entity.
 INDEXES: Final[dict[Kind, str]] = {
@@ -135,6 +134,9 @@ def text_match(connection: apsw.Connection, kind: Kind, text: str) -> str | None
 
 def words_match(connection: apsw.Connection, kind: Kind, words: Iterable[str]) -> str | None:
     """Return the `MATCH` expression for rows that may contain all folded words; None if all are too short."""
+    # Imported here because most processes do not search.
+    from dittybag.storage.sqlite.trigram_choice import choose_trigrams
+
     trigrams = dict.fromkeys(
         word[at : at + _TRIGRAM] for word in words for at in range(len(word) - _TRIGRAM + 1)
     )

@@ -47,8 +47,13 @@ class StoreWriter:
         files: OpenFiles,
         clock: Callable[[], int],
         deliver: Callable[[Sequence[WriteJob]], None],
+        *,
+        has_upkeep: bool = True,
     ) -> None:
-        """`deliver` is called in the writer thread with completed jobs."""
+        """`deliver` is called in the writer thread with completed jobs.
+
+        `has_upkeep`: whether to maintain the file between writes.
+        """
         self._path = path
         self._files = files
         self._clock = clock
@@ -58,6 +63,7 @@ class StoreWriter:
         self._closing = False
         self._thread: threading.Thread | None = None
         self._tables: SqliteTables | None = None
+        self._has_upkeep = has_upkeep
         self._upkeep: FileUpkeep | None = None
 
     def submit(self, job: WriteJob) -> None:
@@ -85,12 +91,20 @@ class StoreWriter:
         while jobs := self._next():
             self._run_jobs([job for job in jobs if not job.abandoned])
             self._deliver(jobs)
-            if self._upkeep is not None:
-                self._upkeep.note_commit()
+            self._note_commit()
         if self._upkeep is not None:
             self._upkeep.close()
         if self._tables is not None:
             self._tables.connection.close()
+
+    def _note_commit(self) -> None:
+        if self._upkeep is None and self._tables is not None and self._has_upkeep:
+            # Imported here because most processes write nothing.
+            from dittybag.storage.sqlite.file_upkeep import FileUpkeep
+
+            self._upkeep = FileUpkeep(self._tables.connection, self._path)
+        if self._upkeep is not None:
+            self._upkeep.note_commit()
 
     def _next(self) -> list[WriteJob]:
         while not self._wait_for_work():
@@ -120,10 +134,6 @@ class StoreWriter:
             if self._tables is None:
                 self._files.require_in_place()
                 self._tables = SqliteTables(connect(self._path, writable=True))
-                # Imported here because most processes write nothing.
-                from dittybag.storage.sqlite.file_upkeep import FileUpkeep
-
-                self._upkeep = FileUpkeep(self._tables.connection, self._path)
             tables, connection = self._tables, self._tables.connection
             connection.execute("BEGIN IMMEDIATE")
             try:
