@@ -8,7 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 import apsw
+import pytest
 
+from dittybag.domain.errors import StorageError
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.index_structure import Level, read_levels
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
@@ -81,6 +83,20 @@ async def test_the_segments_of_a_bulk_write_are_merged_with_it(tmp_path: Path) -
     levels = levels_of(path, "prompt_index")
     assert sum(segment.rows for level in levels for segment in level.segments) == 40
     assert max(len(level.segments) for level in levels) <= MERGED
+
+
+async def test_writes_go_on_beside_a_damaged_index(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(str(path))
+    session = await open_session(store)
+    await session.task("first")
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("UPDATE task_index_data SET block = x'00' WHERE id = 10")
+    for number in range(8):
+        await session.prompt(f"p{number}")
+        with pytest.raises(StorageError):
+            await session.task("second")
+    await store.close()
 
 
 async def test_the_log_is_copied_into_the_file_while_it_is_open(tmp_path: Path) -> None:

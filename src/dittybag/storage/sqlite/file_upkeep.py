@@ -40,7 +40,10 @@ def merge_segments(connection: apsw.Connection, index: str, pages: int) -> bool:
 
 
 class FileUpkeep:
-    """Merges segments on the connection of the writer and in its thread, and starts checkpoints."""
+    """Merges segments on the connection of the writer and in its thread, and starts checkpoints.
+
+    Raises `apsw.Error` if the connection must not be used any longer.
+    """
 
     def __init__(self, connection: apsw.Connection, path: str) -> None:
         self._connection = connection
@@ -73,8 +76,7 @@ class FileUpkeep:
             for index in FULL_TEXT_INDEXES:
                 if any(_is_due(level, segments) for level in read_levels(self._connection, index)):
                     return index
-        except apsw.Error:
-            # The next write reports it.
+        except Exception:  # noqa: BLE001  # a damaged index, which the next write or the doctor reports
             return None
         return None
 

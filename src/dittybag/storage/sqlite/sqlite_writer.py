@@ -92,10 +92,7 @@ class StoreWriter:
             self._run_jobs([job for job in jobs if not job.abandoned])
             self._deliver(jobs)
             self._note_commit()
-        if self._upkeep is not None:
-            self._upkeep.close()
-        if self._tables is not None:
-            self._tables.connection.close()
+        self._close_file()
 
     def _note_commit(self) -> None:
         if self._upkeep is None and self._tables is not None and self._has_upkeep:
@@ -104,12 +101,26 @@ class StoreWriter:
 
             self._upkeep = FileUpkeep(self._tables.connection, self._path)
         if self._upkeep is not None:
-            self._upkeep.note_commit()
+            self._maintain(self._upkeep.note_commit)
+
+    def _maintain(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except apsw.Error:
+            # The next job opens the file again.
+            self._close_file()
+
+    def _close_file(self) -> None:
+        if self._upkeep is not None:
+            self._upkeep.close()
+        if self._tables is not None:
+            self._tables.connection.close()
+        self._upkeep = self._tables = None
 
     def _next(self) -> list[WriteJob]:
         while not self._wait_for_work():
-            assert self._upkeep is not None
-            self._upkeep.take_step()
+            if self._upkeep is not None:
+                self._maintain(self._upkeep.take_step)
         with self._work_available:
             return [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
 
