@@ -13,8 +13,9 @@ import pytest
 from dittybag.domain.errors import StorageError
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.index_structure import Level, read_levels
+from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
-from dittybag.storage.sqlite.sqlite_text_search import FULL_TEXT_INDEXES
+from dittybag.storage.sqlite.sqlite_text_search import FULL_TEXT_INDEXES, PendingIndex
 from tests.storage_contract.store_session import open_session
 
 #: The segments of a level that are merged.
@@ -74,15 +75,20 @@ async def test_writes_one_after_the_other_do_not_pile_up_segments(tmp_path: Path
     await store.close()
 
 
-async def test_the_segments_of_a_bulk_write_are_merged_with_it(tmp_path: Path) -> None:
+def test_segments_are_merged_with_a_bulk_write(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    store = SqliteStore(str(path))
-    session = await open_session(store)
-    await asyncio.gather(*(session.prompt(f"p{number}", f"{number:05} " * 5000) for number in range(40)))
-    await store.close()
-    levels = levels_of(path, "prompt_index")
-    assert sum(segment.rows for level in levels for segment in level.segments) == 40
-    assert max(len(level.segments) for level in levels) <= MERGED
+    migrate(str(path))
+    with closing(apsw.Connection(str(path))) as connection:
+        pending = PendingIndex(connection)
+        for number in range(1, 2 * MERGED):
+            pending.add("prompt_index", number, ("a few words",), in_index=False)
+            pending.write()
+        (level,) = levels_of(path, "prompt_index")
+        assert len(level.segments) == 2 * MERGED - 1
+        for number in range(100, 120):
+            pending.add("prompt_index", number, (f"{number:05} " * 5000,), in_index=False)
+        pending.write()
+    assert has_few_segments(path)
 
 
 async def test_writes_go_on_beside_a_damaged_index(tmp_path: Path) -> None:
@@ -103,6 +109,7 @@ async def test_the_log_is_copied_into_the_file_while_it_is_open(tmp_path: Path) 
     path = tmp_path / "store.db"
     store = SqliteStore(str(path))
     session = await open_session(store)
+    await session.task("first")
     size = 4_190_000
     await session.resource("large", bytes(size))
     await wait_until(lambda: path.stat().st_size > size)
