@@ -18,7 +18,7 @@ _DAY: Final = 86_400_000_000
 #: Number of days in the usage chart.
 DAYS: Final = 30
 #: Maximum number of changes to count in one request. Counts are cached because the log is append-only.
-_MAX_CHANGES: Final = 100_000
+_MAX_CHANGES: Final = 40_000
 #: Maximum number of cached counts, one for each project and user.
 _MAX_CACHED: Final = 500
 

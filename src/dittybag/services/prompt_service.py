@@ -24,7 +24,7 @@ from dittybag.domain.prompts import (
     normalise_tags,
     problems,
 )
-from dittybag.domain.queries import PromptQuery
+from dittybag.domain.queries import DEEP_OFFSET, PromptQuery
 from dittybag.services.caller import (
     Caller,
     ScopedStore,
@@ -49,6 +49,9 @@ from dittybag.services.entity_writes import (
 )
 
 _PROMPT: Final = ENTITY_TYPES["prompt"]
+
+#: Reading more tags than this takes about a millisecond.
+_MANY_TAGS: Final = 1000
 
 
 class PromptPage(Struct, frozen=True):
@@ -299,14 +302,13 @@ class PromptService:
     def __init__(self, store: Store, syntax: TemplateSyntax | None = None) -> None:
         self._store = ScopedStore(store)
         self._syntax = syntax
+        self._has_many_tags = False
 
     delete = writing(delete_prompt)
     delete_all = writing(delete_prompts)
     names = reading(prompt_names)
     listing = reading(list_prompts)
     contents = reading(read_prompts, slow=True)
-    by_tags = reading(prompts_by_tags)
-    tags = reading(list_tags)
     retag = writing(retag_prompt)
     rename_tag = writing(rename_tag)
 
@@ -370,5 +372,20 @@ class PromptService:
 
     async def page(self, caller: Caller, query: PromptQuery) -> PromptPage:
         """See `page_prompts`."""
-        is_slow = bool(query.text or query.all_tags)
+        is_slow = bool(query.text or query.all_tags) or query.offset > DEEP_OFFSET
         return await self._store.read(caller, page_prompts, query, slow=is_slow)
+
+    async def by_tags(
+        self, caller: Caller, tags: Sequence[str], limit: int, offset: int
+    ) -> tuple[PromptPage, list[str]]:
+        """See `prompts_by_tags`."""
+        # The number of prompts with one tag is kept; those with any of several are counted.
+        is_slow = len(tags) > 1 or offset > DEEP_OFFSET
+        return await self._store.read(caller, prompts_by_tags, tags, limit, offset, slow=is_slow)
+
+    async def tags(self, caller: Caller) -> list[TagCount]:
+        """See `list_tags`."""
+        # A long list was long the last time, too, except for the first time.
+        found = await self._store.read(caller, list_tags, slow=self._has_many_tags)
+        self._has_many_tags = len(found) > _MANY_TAGS
+        return found

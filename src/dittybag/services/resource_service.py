@@ -230,11 +230,11 @@ class ResourceService:
     get = reading(find_resource)
     by_id = reading(resource_by_id)
     contents = reading(read_contents)
-    all = reading(all_resources)
+    all = reading(all_resources, slow=True)
     read = reading(read_resource)
     templates = reading(list_templates)
     listing = reading(list_resources)
-    uris = reading(list_uris)
+    uris = reading(list_uris, slow=True)
 
     async def create(
         self,

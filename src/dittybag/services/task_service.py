@@ -12,7 +12,7 @@ from dittybag.domain.changes import Change, Purged, require_content
 from dittybag.domain.entities import ENTITY_TYPES, Entity
 from dittybag.domain.errors import ChangedMeanwhile, TaskNotFound, checked, require
 from dittybag.domain.ports import Store, Transaction, Write
-from dittybag.domain.queries import TaskQuery
+from dittybag.domain.queries import DEEP_OFFSET, TaskQuery
 from dittybag.domain.tasks import (
     ASSIGNEE_LENGTH,
     BOARD_COLUMNS,
@@ -410,7 +410,6 @@ class TaskService:
     get = reading(find_task)
     locked_projects = reading(locked_projects)
     status_board = reading(status_board, slow=True)
-    page = reading(page_tasks)
     update = writing(update_task)
     complete = writing(complete_task)
     delete = writing(delete_task)
@@ -426,6 +425,10 @@ class TaskService:
     count_all = owner_reading(count_all_tasks, slow=True)
     groups = reading(task_groups, slow=True)
     stats = reading(task_stats, slow=True)
+
+    async def page(self, caller: Caller, query: TaskQuery) -> list[Task]:
+        """See `page_tasks`."""
+        return await self._store.read(caller, page_tasks, query, slow=query.offset > DEEP_OFFSET)
 
     async def graph(
         self, caller: Caller, *, project: str | None = None, root: int | None = None, ended: bool = False

@@ -42,6 +42,8 @@ _PRAGMAS: Final = (
     "PRAGMA cell_size_check = ON",
     "PRAGMA cache_size = -16384",
     "PRAGMA temp_store = MEMORY",
+    # A write-ahead log that has become longer is cut when it starts over.
+    "PRAGMA journal_size_limit = 33554432",
 )
 
 

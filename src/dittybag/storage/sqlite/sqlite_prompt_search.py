@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from dittybag.domain.prompts import PromptOrder
 from dittybag.domain.queries import PromptQuery
 from dittybag.domain.text import fold
 from dittybag.storage.sql.prompt_table import PROMPT_ORDERS
 from dittybag.storage.sql.sql_driver import Bindings
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
-from dittybag.storage.sqlite.sqlite_text_search import Contains, PendingIndex, candidates, text_match
+from dittybag.storage.sqlite.sqlite_text_search import (
+    Contains,
+    PendingIndex,
+    candidates,
+    text_match,
+)
 
 #: The index that has the prompts of a project in each order.
 _INDEXES: Final[dict[PromptOrder, str]] = {
@@ -18,6 +25,15 @@ _INDEXES: Final[dict[PromptOrder, str]] = {
     "created": "prompts_in_order",
     "name": "prompts_by_name",
 }
+
+#: The number of prompts with a tag, which is kept.
+_TAG_COUNT: Final = "SELECT count FROM tag_counts WHERE project = $1 AND tag = $2"
+
+#: With fewer candidates, comparing all of them is faster than reading prompts in order until enough match.
+_MAX_CANDIDATES: Final = 4000
+#: A text is frequent if one in this many of the first prompts in order has it.
+_FREQUENT: Final = 5
+_PROBED: Final = 500
 
 
 class PromptSearch:
@@ -32,9 +48,10 @@ class PromptSearch:
         bindings = Bindings(query.project)
         tagged = await self._tagged_sql(query, bindings)
         if not query.text:
-            return await self._all_tagged(query, tagged, bindings)
+            total = await self._count_tagged(query, tagged, bindings)
+            return total, await self._page_tagged(query, tagged, bindings)
         self._pending.write()
-        candidate = candidates("prompt", text_match(query.text), bindings)
+        candidate = candidates("prompt", self._match(query.text), bindings)
         source = f"prompts WHERE +project = $1 AND {candidate} AND {_matches(query.text, bindings)}"
         if tagged:
             source += f" AND number IN (SELECT prompt FROM ({tagged}))"
@@ -46,42 +63,77 @@ class PromptSearch:
             return await self._driver.value(f"SELECT count(*) FROM {source}", *filters), []
         return rows[0][1], [row[0] for row in rows]
 
-    async def _all_tagged(self, query: PromptQuery, tagged: str, bindings: Bindings) -> tuple[int, list[int]]:
-        total = await self._driver.value(f"SELECT count(*) FROM ({tagged})", *bindings.values)
+    async def _count_tagged(self, query: PromptQuery, tagged: str, bindings: Bindings) -> int:
+        if len(tags := query.any_tag + query.all_tags) == 1:
+            return await self._driver.value(_TAG_COUNT, query.project, tags[0]) or 0
+        return int(await self._driver.value(f"SELECT count(*) FROM ({tagged})", *bindings.values))
+
+    async def _page_tagged(self, query: PromptQuery, tagged: str, bindings: Bindings) -> list[int]:
         page = bindings.page(query.limit, query.offset)
         # SQLite reads each tag in index order, without the rows of the prompts.
         sql = f"SELECT prompt FROM ({tagged} ORDER BY updated_at DESC, prompt DESC {page})"
         if query.order != "updated":
             sql = f"""SELECT number FROM prompts WHERE number IN (SELECT prompt FROM ({tagged}))
                       ORDER BY {PROMPT_ORDERS[query.order]} {page}"""
-        return total, [row[0] for row in await self._driver.rows(sql, *bindings.values)]
+        return [row[0] for row in await self._driver.rows(sql, *bindings.values)]
 
     async def find_first(self, query: PromptQuery, limit: int) -> list[int]:
         """Return the numbers of the first matches in the order of the query."""
+        query = replace(query, limit=limit, offset=0)
+        if not query.text:
+            bindings = Bindings(query.project)
+            return await self._page_tagged(query, await self._tagged_sql(query, bindings), bindings)
         self._pending.write()
-        if query.text and text_match(query.text) is None and query.order != "created":
-            # Without trigrams every text is compared, which is fastest in storage order.
-            numbers = await self._in_index_order(query, "created", limit)
-            if len(numbers) < limit:
+        match = self._match(query.text)
+        if match is None:
+            return await self._first_by_scan(query)
+        if await self._has_few_candidates(match):
+            return (await self.find(query))[1]
+        is_frequent = await self._is_frequent(query)
+        return await self._in_index_order(query, query.order, None if is_frequent else match)
+
+    async def _first_by_scan(self, query: PromptQuery) -> list[int]:
+        """Return the first matches without the index. Comparing every text is fastest in storage order."""
+        if query.order != "created":
+            numbers = await self._in_index_order(query, "created", None)
+            if len(numbers) < query.limit:
                 sql = f"""SELECT number FROM prompts WHERE {self._driver.any_of("number", "$1")}
                           ORDER BY {PROMPT_ORDERS[query.order]}"""
                 return [row[0] for row in await self._driver.rows(sql, self._driver.list_value(numbers))]
-        return await self._in_index_order(query, query.order, limit)
+        return await self._in_index_order(query, query.order, None)
 
-    async def _in_index_order(self, query: PromptQuery, order: PromptOrder, limit: int) -> list[int]:
-        """Return the numbers of matches in the order of an index, so that the search stops after enough."""
+    async def _has_few_candidates(self, match: str) -> bool:
+        sql = "SELECT count(*) FROM (SELECT 1 FROM prompt_index WHERE prompt_index MATCH $1 LIMIT $2)"
+        return int(await self._driver.value(sql, match, _MAX_CANDIDATES + 1)) <= _MAX_CANDIDATES
+
+    async def _is_frequent(self, query: PromptQuery) -> bool:
+        """Whether so many of the first prompts match that collecting all candidates takes longer."""
+        bindings = Bindings(query.project)
+        matches = _matches(query.text, bindings)
+        first = f"""SELECT title, folded_title, content, folded_content FROM prompts
+                    INDEXED BY {_INDEXES[query.order]} WHERE project = $1
+                    ORDER BY {PROMPT_ORDERS[query.order]} {bindings.page(_PROBED)}"""
+        found = await self._driver.value(f"SELECT sum({matches}) FROM ({first})", *bindings.values)
+        return (found or 0) * _FREQUENT >= _PROBED
+
+    async def _in_index_order(self, query: PromptQuery, order: PromptOrder, match: str | None) -> list[int]:
+        """Return the numbers of matches in the order of an index, so that the search stops after enough.
+
+        `match`: to compare only candidates of the index of trigrams.
+        """
         bindings = Bindings(query.project)
         tagged = await self._tagged_sql(query, bindings)
         among = f"+number IN (SELECT prompt FROM ({tagged}))" if tagged else "true"
-        candidate, matches = "true", "true"
-        if query.text:
-            candidate = candidates("prompt", text_match(query.text), bindings, hint="+")
-            matches = _matches(query.text, bindings)
+        candidate = candidates("prompt", match, bindings, hint="+")
+        matches = _matches(query.text, bindings)
         # CASE fixes the order of evaluation: texts are compared last.
         sql = f"""SELECT number FROM prompts INDEXED BY {_INDEXES[order]} WHERE project = $1
                   AND CASE WHEN {among} AND {candidate} THEN {matches} ELSE false END
-                  ORDER BY {PROMPT_ORDERS[order]} {bindings.page(limit)}"""
+                  ORDER BY {PROMPT_ORDERS[order]} {bindings.page(query.limit)}"""
         return [row[0] for row in await self._driver.rows(sql, *bindings.values)]
+
+    def _match(self, text: str) -> str | None:
+        return text_match(self._driver.connection, "prompt", text)
 
     async def _tagged_sql(self, query: PromptQuery, bindings: Bindings) -> str:
         """SQL for the times and numbers of prompts with any of some tags and all of others; empty without."""
@@ -90,10 +142,7 @@ class PromptSearch:
         if not query.all_tags:
             return with_any
         counts = {
-            tag: await self._driver.value(
-                "SELECT count(*) FROM prompt_tags WHERE project = $1 AND tag = $2", query.project, tag
-            )
-            for tag in query.all_tags
+            tag: await self._driver.value(_TAG_COUNT, query.project, tag) or 0 for tag in query.all_tags
         }
         # Only the prompts of the rarest tag are read.
         rarest, *others = sorted(query.all_tags, key=counts.__getitem__)

@@ -50,7 +50,6 @@ _Indexed: TypeAlias = tuple[Entity, str | None]
 class SqliteQueries:
     """See `dittybag.storage.sql.native_queries.NativeQueries`."""
 
-    tags_sql = "prompt_tags"
     tagged_sql = "SELECT prompt FROM prompt_tags WHERE project = $1 AND tag = $2"
 
     def __init__(self, driver: SqliteDriver) -> None:
@@ -86,9 +85,9 @@ class SqliteQueries:
         self.pending.write()
         words = search_words(text)
         if len(words) > 1:
-            return candidates("task", words_match(words), bindings)
+            return candidates("task", words_match(self._driver.connection, "task", words), bindings)
         # The beginning of a word suffices, and more trigrams take longer.
-        match = words_match(word[:_LEAD_LENGTH] for word in words)
+        match = words_match(self._driver.connection, "task", (word[:_LEAD_LENGTH] for word in words))
         is_useful = match is not None and await self._is_rare(match)
         return candidates("task", match, bindings) if is_useful else "true"
 
@@ -102,7 +101,8 @@ class SqliteQueries:
         self, kind: Kind, text: str, condition: str, bindings: Bindings
     ) -> tuple[str, Bindings]:
         self.pending.write()
-        return f"{candidates(kind, text_match(text), bindings)} AND {condition}", bindings
+        match = text_match(self._driver.connection, kind, text)
+        return f"{candidates(kind, match, bindings)} AND {condition}", bindings
 
     @asynccontextmanager
     async def as_operator(self) -> AsyncIterator[None]:

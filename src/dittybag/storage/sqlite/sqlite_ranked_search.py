@@ -25,11 +25,11 @@ from dittybag.domain.ranked_search import (
     parse_query,
     rarest_terms,
 )
-from dittybag.domain.text import fold_accents
+from dittybag.domain.text import fold, fold_accents
 from dittybag.storage.sql.ranked_table import owner_condition, phrase_conditions
 from dittybag.storage.sql.sql_driver import Bindings
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
-from dittybag.storage.sqlite.sqlite_text_search import INDEXES, text_match, words_match
+from dittybag.storage.sqlite.sqlite_text_search import INDEXES, words_match
 from dittybag.storage.sqlite.word_index import count_rows_and_words, entity_of, row_id
 
 if TYPE_CHECKING:
@@ -121,7 +121,8 @@ class SqliteRankedSearch:
     async def _quoted_numbers(self, search: StoredSearch, kind: StoredKind) -> list[int]:
         """Return the numbers of the newest entities of a kind with all quoted texts."""
         longest = max(search.phrases, key=len)
-        trigrams = words_match([fold_accents(longest)]) if kind == "task" else text_match(longest)
+        folded = fold_accents(longest) if kind == "task" else fold(longest)
+        trigrams = words_match(self._driver.connection, kind, [folded])
         if trigrams is None:
             return await self._verified(search, kind)
         # The trigram index has titles and contents, the index of stems also names and descriptions.

@@ -126,7 +126,8 @@ class SqliteStore:
         return reader
 
     def _create_default_project(self) -> None:
-        writer = StoreWriter(self.path, OpenFiles(self.path), self._clock, lambda jobs: None)
+        files = OpenFiles(self.path)
+        writer = StoreWriter(self.path, files, self._clock, lambda jobs: None, has_upkeep=False)
         job = WriteJob(work=create_default_project, actor="dittybag")
         writer.submit(job)
         writer.close()

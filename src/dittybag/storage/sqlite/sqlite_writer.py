@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 from msgspec import Struct
@@ -18,6 +18,9 @@ from dittybag.storage.sqlite.migrations.sqlite_migrations import require_current
 from dittybag.storage.sqlite.sqlite_connections import OpenFiles, connect, to_storage_error
 from dittybag.storage.sqlite.sqlite_driver import run_synchronously
 from dittybag.storage.sqlite.sqlite_queries import SqliteTables
+
+if TYPE_CHECKING:
+    from dittybag.storage.sqlite.file_upkeep import FileUpkeep
 
 #: At most this many jobs share a commit, because the write lock is held until then.
 MAX_BATCH: Final = 128
@@ -44,8 +47,13 @@ class StoreWriter:
         files: OpenFiles,
         clock: Callable[[], int],
         deliver: Callable[[Sequence[WriteJob]], None],
+        *,
+        has_upkeep: bool = True,
     ) -> None:
-        """`deliver` is called in the writer thread with completed jobs."""
+        """`deliver` is called in the writer thread with completed jobs.
+
+        `has_upkeep`: whether to maintain the file between writes.
+        """
         self._path = path
         self._files = files
         self._clock = clock
@@ -55,6 +63,8 @@ class StoreWriter:
         self._closing = False
         self._thread: threading.Thread | None = None
         self._tables: SqliteTables | None = None
+        self._has_upkeep = has_upkeep
+        self._upkeep: FileUpkeep | None = None
 
     def submit(self, job: WriteJob) -> None:
         """Queue a job. Raises `StorageFailed` if the system cannot start the writer thread."""
@@ -81,14 +91,46 @@ class StoreWriter:
         while jobs := self._next():
             self._run_jobs([job for job in jobs if not job.abandoned])
             self._deliver(jobs)
+            self._note_commit()
+        self._close_file()
+
+    def _note_commit(self) -> None:
+        if self._upkeep is None and self._tables is not None and self._has_upkeep:
+            # Imported here because most processes write nothing.
+            from dittybag.storage.sqlite.file_upkeep import FileUpkeep
+
+            self._upkeep = FileUpkeep(self._tables.connection, self._path)
+        if self._upkeep is not None:
+            self._maintain(self._upkeep.note_commit)
+
+    def _maintain(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except apsw.Error:
+            # The next job opens the file again.
+            self._close_file()
+
+    def _close_file(self) -> None:
+        if self._upkeep is not None:
+            self._upkeep.close()
         if self._tables is not None:
             self._tables.connection.close()
+        self._upkeep = self._tables = None
 
     def _next(self) -> list[WriteJob]:
+        while not self._wait_for_work():
+            if self._upkeep is not None:
+                self._maintain(self._upkeep.take_step)
+        with self._work_available:
+            return [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+
+    def _wait_for_work(self) -> bool:
+        """Wait for a job or the end. Returns False if neither came and it is time for a step of upkeep."""
         with self._work_available:
             while not self._queue and not self._closing:
-                self._work_available.wait()
-            return [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+                if not self._work_available.wait(None if self._upkeep is None else self._upkeep.pause):
+                    return False
+            return True
 
     def _run_jobs(self, jobs: list[WriteJob]) -> None:
         if jobs and not self._run_in_transaction(jobs) and len(jobs) > 1:

@@ -10,6 +10,7 @@ import apsw
 from dittybag.domain.ranked_search import STORED_KINDS, StoredKind, columns_of
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sql.searched_entities import searched_entities
+from dittybag.storage.sqlite.index_structure import read_varints
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver, run_synchronously
 from dittybag.storage.sqlite.sqlite_text_search import INSERTS, WORD_INDEX
 
@@ -45,22 +46,5 @@ async def _fill(connection: apsw.Connection, schema: int) -> None:
 def count_rows_and_words(connection: apsw.Connection) -> tuple[int, int]:
     """Return the number of rows of the index and of their words."""
     record: bytes | None = connection.execute(_TOTALS).get
-    rows, *words = _read_varints(record or b"") or [0]
+    rows, *words = read_varints(record or b"") or [0]
     return rows, sum(words)
-
-
-def _read_varints(record: bytes) -> list[int]:
-    """Return the numbers of a record in SQLite's format: seven bits a byte, the highest first."""
-    numbers: list[int] = []
-    value = length = 0
-    for byte in record:
-        length += 1
-        if length == 9:  # the ninth byte has eight bits
-            numbers.append(value << 8 | byte)
-            value = length = 0
-            continue
-        value = value << 7 | byte & 0x7F
-        if not byte & 0x80:
-            numbers.append(value)
-            value = length = 0
-    return numbers

@@ -1,9 +1,10 @@
-"""Numbered schema migrations. Each is committed together with its record."""
+"""Numbered schema migrations. Each is committed together with its record; in a new file, all of them."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from typing import Final
 
 import apsw
@@ -50,9 +51,11 @@ def migrate(path: str) -> None:
             if connection.pragma("application_id") == 0:
                 connection.pragma("application_id", APPLICATION_ID)
             _enable_write_ahead_log(connection, path)
-        for number, name, sql in load_migrations():
-            with translate_errors(path):
-                _apply(connection, path, number, name, sql)
+            migrations = load_migrations()
+            # A new file needs no record of how far it got, so all of them are one transaction.
+            is_new = connection.pragma("user_version") == 0
+            for group in [migrations] if is_new else [[migration] for migration in migrations]:
+                _apply(connection, path, group)
     finally:
         connection.close()
 
@@ -73,27 +76,33 @@ def _enable_write_ahead_log(connection: apsw.Connection, path: str) -> None:
         return
 
 
-def _apply(connection: apsw.Connection, path: str, number: int, name: str, sql: str) -> None:
+def _apply(connection: apsw.Connection, path: str, migrations: Sequence[tuple[int, str, str]]) -> None:
+    """Apply those of the migrations that are missing, in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if not is_current(connection, path) and connection.pragma("user_version") < number:
-            connection.execute(_CREATE_RECORDS)
-            connection.execute(sql)
-            if number == FOLD_ACCENTS:
-                # Imported here because it is needed once in the life of a database.
-                from dittybag.storage.sqlite.task_index import refold_index
-
-                refold_index(connection)
-            # A new file has nothing to index.
-            if number == INDEX_WORDS and connection.execute("SELECT EXISTS (SELECT 1 FROM changes)").get:
-                from dittybag.storage.sqlite.word_index import fill_word_index
-
-                fill_word_index(connection, number)
-            record = (number, name, time.time_ns() // 1000)
-            connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", record)
-            connection.pragma("user_version", number)
+        for number, name, sql in migrations:
+            if not is_current(connection, path) and connection.pragma("user_version") < number:
+                _apply_one(connection, number, name, sql)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _apply_one(connection: apsw.Connection, number: int, name: str, sql: str) -> None:
+    connection.execute(_CREATE_RECORDS)
+    connection.execute(sql)
+    if number == FOLD_ACCENTS:
+        # Imported here because it is needed once in the life of a database.
+        from dittybag.storage.sqlite.task_index import refold_index
+
+        refold_index(connection)
+    # A new file has nothing to index.
+    if number == INDEX_WORDS and connection.execute("SELECT EXISTS (SELECT 1 FROM changes)").get:
+        from dittybag.storage.sqlite.word_index import fill_word_index
+
+        fill_word_index(connection, number)
+    record = (number, name, time.time_ns() // 1000)
+    connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", record)
+    connection.pragma("user_version", number)

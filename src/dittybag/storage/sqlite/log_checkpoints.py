@@ -1,0 +1,83 @@
+"""Checkpoints of the write-ahead log: a thread copies it into the file, so that no write waits for that.
+
+SQLite would do so in the commit of a write, which then waits for two syncs of the disk more.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import Final
+
+import apsw
+
+from dittybag.domain.errors import StorageError
+from dittybag.storage.sqlite.sqlite_connections import connect
+
+#: Pages in the log between two checkpoints: the default of SQLite.
+_PAGES: Final = 1000
+#: With more, the writer makes a checkpoint itself. Only if nobody writes meanwhile, the log can start over.
+_MAX_PAGES: Final = 8 * _PAGES
+
+_CHECKPOINT: Final = "PRAGMA wal_checkpoint(PASSIVE)"
+
+
+class LogCheckpoints:
+    """Follows the commits of a connection."""
+
+    def __init__(self, connection: apsw.Connection, path: str) -> None:
+        self._writer = connection
+        self._path = path
+        self._pages = 0
+        self._next = _PAGES
+        self._thread: threading.Thread | None = None
+        self._wanted = threading.Event()
+        self._closing = False
+        self._connection: apsw.Connection | None = None
+        # Replaces the automatic checkpoints of this connection.
+        connection.set_wal_hook(self._note_commit)
+
+    def _note_commit(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        """Called by SQLite after each commit with the number of pages in the log."""
+        if pages < self._pages:
+            # The log has started over.
+            self._next = _PAGES
+        self._pages = pages
+        if pages >= self._next:
+            self._next = pages + _PAGES
+            self._wanted.set()
+        return apsw.SQLITE_OK
+
+    def run(self) -> None:
+        """Start a checkpoint if one is due. Called after a commit, in the thread of the writer."""
+        if self._wanted.is_set() and self._thread is None:
+            thread = threading.Thread(target=self._run, name="dittybag-checkpoints", daemon=True)
+            # Without a thread, the log is copied by the next line, and when the file is closed.
+            with suppress(RuntimeError):
+                thread.start()
+                self._thread = thread
+        if self._pages >= _MAX_PAGES:
+            with suppress(apsw.Error):
+                self._writer.execute(_CHECKPOINT)
+
+    def _run(self) -> None:
+        # A write reports what is wrong with the file.
+        with suppress(apsw.Error, StorageError):
+            self._connection = connect(self._path, writable=True)
+        while self._wanted.wait() and not self._closing:
+            self._wanted.clear()
+            if self._connection is not None:
+                with suppress(apsw.Error):
+                    self._connection.execute(_CHECKPOINT)
+        if self._connection is not None:
+            self._connection.close()
+
+    def close(self) -> None:
+        """End the thread. Closing the last connection copies the rest of the log."""
+        self._closing = True
+        self._wanted.set()
+        if self._connection is not None:
+            with suppress(apsw.Error):
+                self._connection.interrupt()
+        if self._thread is not None:
+            self._thread.join()
