@@ -159,7 +159,10 @@ DOWN_MIGRATIONS = {
         CREATE POLICY own ON changes USING (kind = 'task' AND viewer() IS NOT NULL);
         CREATE POLICY shared ON changes USING (kind <> 'task' AND viewer() IS NOT NULL);
     """,
-    11: "",
+    11: """
+        DROP FUNCTION change_prompt_counts(), change_resource_counts() CASCADE;
+        DROP TABLE prompt_counts, tag_counts, resource_counts;
+    """,
     12: "",
     13: "",
     6: "",

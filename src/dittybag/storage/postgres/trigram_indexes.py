@@ -9,7 +9,7 @@ from dittybag.storage.postgres.postgres_connections import DRIVER_ERRORS, Postgr
 #: The indexed expressions of each table, the same as in `text_search.contains`.
 _SEARCHED: Final = {
     "prompts": ("coalesce(folded_title, lower(title))", "coalesce(folded_content, lower(content))"),
-    "resources": ("lower(name)", "coalesce(folded_title, lower(title))", "folded_content"),
+    "resources": ("lower(name)", "lower(uri)", "coalesce(folded_title, lower(title))", "folded_content"),
     "tasks": ("coalesce(folded_title, lower(title))", "coalesce(folded_notes, lower(notes))"),
 }
 

@@ -1,2 +1,129 @@
--- The numbers of prompts and of tags are kept instead of counted.
-SELECT 1;
+-- The numbers of prompts, of prompts with each tag, and of resources of each MIME type are kept instead of counted:
+-- counting a million takes as long as reading an index of them, see docs/decisions/0031. A count of 0 has no row.
+-- Maintained by triggers, once for each statement. Writers hold a lock, so they do not wait for each other's counts.
+CREATE TABLE prompt_counts (
+    project bigint PRIMARY KEY,
+    count   bigint NOT NULL
+) WITH (fillfactor = 20);
+
+CREATE TABLE tag_counts (
+    project bigint NOT NULL,
+    tag     text   COLLATE "C" NOT NULL,
+    count   bigint NOT NULL,
+    PRIMARY KEY (project, tag)
+) WITH (fillfactor = 50);
+
+CREATE TABLE resource_counts (
+    project   bigint NOT NULL,
+    mime_type text   COLLATE "C" NOT NULL,
+    count     bigint NOT NULL,
+    PRIMARY KEY (project, mime_type)
+) WITH (fillfactor = 20);
+
+INSERT INTO prompt_counts SELECT project, count(*) FROM prompts GROUP BY project;
+INSERT INTO tag_counts SELECT project, tag, count(*) FROM prompts, unnest(tags) AS tag GROUP BY project, tag;
+INSERT INTO resource_counts SELECT project, mime_type, count(*) FROM resources GROUP BY project, mime_type;
+
+-- A count is looked up by its key whatever the statistics say, so what has become 0 is deleted one by one.
+CREATE FUNCTION change_prompt_counts() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    gone record;
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO prompt_counts SELECT project, count(*) FROM added GROUP BY project
+            ON CONFLICT (project) DO UPDATE SET count = prompt_counts.count + excluded.count;
+        INSERT INTO tag_counts SELECT project, tag, count(*) FROM added, unnest(tags) AS tag GROUP BY project, tag
+            ON CONFLICT (project, tag) DO UPDATE SET count = tag_counts.count + excluded.count;
+        RETURN NULL;
+    ELSIF TG_OP = 'DELETE' THEN
+        INSERT INTO prompt_counts SELECT project, -count(*) FROM removed GROUP BY project
+            ON CONFLICT (project) DO UPDATE SET count = prompt_counts.count + excluded.count;
+        INSERT INTO tag_counts SELECT project, tag, -count(*) FROM removed, unnest(tags) AS tag GROUP BY project, tag
+            ON CONFLICT (project, tag) DO UPDATE SET count = tag_counts.count + excluded.count;
+    ELSIF NOT EXISTS (SELECT FROM added JOIN removed USING (number)
+                      WHERE added.tags <> removed.tags OR added.project <> removed.project) THEN
+        -- Most updates change neither.
+        RETURN NULL;
+    ELSE
+        INSERT INTO prompt_counts
+            SELECT project, sum(change) FROM (
+                SELECT project, 1 AS change FROM added UNION ALL SELECT project, -1 FROM removed) AS changes
+            GROUP BY project HAVING sum(change) <> 0
+            ON CONFLICT (project) DO UPDATE SET count = prompt_counts.count + excluded.count;
+        INSERT INTO tag_counts
+            SELECT project, tag, sum(change) FROM (
+                SELECT project, unnest(tags) AS tag, 1 AS change FROM added
+                UNION ALL SELECT project, unnest(tags), -1 FROM removed) AS changes
+            GROUP BY project, tag HAVING sum(change) <> 0
+            ON CONFLICT (project, tag) DO UPDATE SET count = tag_counts.count + excluded.count;
+    END IF;
+    FOR gone IN SELECT DISTINCT project FROM removed LOOP
+        DELETE FROM prompt_counts WHERE project = gone.project AND count = 0;
+    END LOOP;
+    FOR gone IN SELECT DISTINCT project, unnest(tags) AS tag FROM removed LOOP
+        DELETE FROM tag_counts WHERE project = gone.project AND tag = gone.tag AND count = 0;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER prompt_counts_after_insert AFTER INSERT ON prompts REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION change_prompt_counts();
+CREATE TRIGGER prompt_counts_after_delete AFTER DELETE ON prompts REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION change_prompt_counts();
+CREATE TRIGGER prompt_counts_after_update AFTER UPDATE ON prompts REFERENCING NEW TABLE AS added OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION change_prompt_counts();
+
+CREATE FUNCTION change_resource_counts() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    gone record;
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO resource_counts SELECT project, mime_type, count(*) FROM added GROUP BY project, mime_type
+            ON CONFLICT (project, mime_type) DO UPDATE SET count = resource_counts.count + excluded.count;
+        RETURN NULL;
+    ELSIF TG_OP = 'DELETE' THEN
+        INSERT INTO resource_counts SELECT project, mime_type, -count(*) FROM removed GROUP BY project, mime_type
+            ON CONFLICT (project, mime_type) DO UPDATE SET count = resource_counts.count + excluded.count;
+    ELSE
+        INSERT INTO resource_counts
+            SELECT project, mime_type, sum(change) FROM (
+                SELECT project, mime_type, 1 AS change FROM added
+                UNION ALL SELECT project, mime_type, -1 FROM removed) AS changes
+            GROUP BY project, mime_type HAVING sum(change) <> 0
+            ON CONFLICT (project, mime_type) DO UPDATE SET count = resource_counts.count + excluded.count;
+    END IF;
+    FOR gone IN SELECT DISTINCT project, mime_type FROM removed LOOP
+        DELETE FROM resource_counts WHERE project = gone.project AND mime_type = gone.mime_type AND count = 0;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER resource_counts_after_insert AFTER INSERT ON resources REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION change_resource_counts();
+CREATE TRIGGER resource_counts_after_delete AFTER DELETE ON resources REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION change_resource_counts();
+CREATE TRIGGER resource_counts_after_update AFTER UPDATE ON resources REFERENCING NEW TABLE AS added OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION change_resource_counts();
+
+-- A count is visible where the counted rows are.
+DO $$
+DECLARE
+    table_name text;
+BEGIN
+    FOREACH table_name IN ARRAY ARRAY['prompt_counts', 'tag_counts', 'resource_counts'] LOOP
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', table_name);
+        EXECUTE format('CREATE POLICY operator ON %I USING (is_operator_connection() OR (SELECT viewer()) IS NULL)',
+                       table_name);
+        EXECUTE format(
+            'CREATE POLICY shared ON %1$I USING (
+                 NOT EXISTS (SELECT FROM restricted_projects AS restricted WHERE restricted.project = %1$I.project)
+                 OR EXISTS (SELECT FROM members WHERE members.project = %1$I.project AND user_name = (SELECT viewer())))',
+            table_name);
+    END LOOP;
+END
+$$;
+
+-- It is created again, also for the URIs of resources.
+DROP INDEX IF EXISTS resources_trigrams;

@@ -58,6 +58,9 @@ _OWN_TABLES: Final = (
     "open_tasks",
     "open_labels",
     "claims",
+    "prompt_counts",
+    "tag_counts",
+    "resource_counts",
 )
 
 
