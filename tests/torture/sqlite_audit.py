@@ -124,6 +124,12 @@ class SqliteAudit:
         ).fetchall()
         listed = self._connection.execute("SELECT * FROM prompt_tags ORDER BY 1, 2, 3, 4").fetchall()
         assert listed == expected
+        counted = Counter((project, tag) for project, tag, _, _ in expected)
+        assert set(self._connection.execute("SELECT * FROM tag_counts")) == {
+            (*tag, count) for tag, count in counted.items()
+        }
+        projects = Counter(project for (project,) in self._connection.execute("SELECT project FROM prompts"))
+        assert dict(self._connection.execute("SELECT * FROM prompt_counts")) == projects
 
     def _check_tasks(self) -> None:
         """The edges and the open tasks must follow from the tasks. A claimed task must be in hand."""

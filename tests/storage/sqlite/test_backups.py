@@ -629,6 +629,8 @@ def problems_after(database: Path, *sql: str) -> list[str]:
         ("UPDATE resources SET size = 1", "contents"),
         ("DELETE FROM resource_index", "index"),
         ("DELETE FROM prompt_tags WHERE tag = 'blue'", "index"),
+        ("UPDATE prompt_counts SET count = count + 1", "index"),
+        ("INSERT INTO tag_counts VALUES (1, 'unused', 1)", "index"),
         ("UPDATE tasks SET folded_notes = 'x' WHERE id = 3", "index"),
         ("UPDATE prompt_index_data SET block = x'00' WHERE id > 10", "index"),
         ("DELETE FROM prompt_index_docsize WHERE id = 3", "index"),
@@ -675,6 +677,7 @@ def test_a_snapshot_changes_nothing_and_keeps_a_leftover_write_ahead_log(databas
         "DELETE FROM prompt_index",
         "DELETE FROM task_index_data",
         "DELETE FROM prompt_tags",
+        "DELETE FROM prompt_counts; UPDATE tag_counts SET count = 9",
         "UPDATE prompt_index_data SET block = x'00'",
     ],
 )
@@ -682,7 +685,8 @@ def test_rebuilding_the_index_changes_nothing_else(database: Path, sql: str) -> 
     before = dump(database)
     assert set(problems_after(database, sql)) == {"index"}
     rebuild_index(str(database))
-    kept = {"prompts", "resources", "tasks", "projects", "changes", "contents", "prompt_tags", "migrations"}
+    kept = {"prompts", "resources", "tasks", "projects", "changes", "contents", "migrations"}
+    kept |= {"prompt_tags", "prompt_counts", "tag_counts"}
     after = dump(database)
     assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
     assert_intact(database)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import apsw
 
+from dittybag.domain.queries import PromptQuery
 from dittybag.services.search_service import RankedQuery
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite import integrity_check
@@ -51,8 +52,19 @@ def test_a_new_file_records_each_migration_once(tmp_path: Path) -> None:
     connection.close()
 
 
+def _revert_kept_counts(connection: apsw.Connection) -> None:
+    """Undo the migration that keeps counts."""
+    for table in ("prompt_counts", "tag_counts"):
+        connection.execute(
+            f"""DROP TABLE {table}; DROP TRIGGER {table}_after_insert; DROP TRIGGER {table}_after_delete;
+                DROP TRIGGER {table}_after_update"""
+        )
+    connection.execute("DELETE FROM migrations WHERE number >= 11")
+
+
 def _revert_shared_tasks(connection: apsw.Connection) -> None:
-    """Undo the migration that made tasks shared."""
+    """Undo the migration that made tasks shared, and those after it."""
+    _revert_kept_counts(connection)
     triggers = connection.execute(
         """SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'tasks'
            AND (name LIKE 'open_%' OR name LIKE 'task_edges_%' OR name LIKE 'claims_%')"""
@@ -100,6 +112,28 @@ async def test_tasks_from_before_accents_were_ignored_are_found(tmp_path: Path) 
     assert (await session.workspace.tasks.search(session.caller, "cafe", title=False))[0] == 1
     await store.check()
     await store.close()
+
+
+async def test_prompts_from_before_counts_were_kept_are_counted(tmp_path: Path) -> None:
+    path = str(tmp_path / "old.db")
+    store = SqliteStore(path)
+    session = await open_session(store)
+    for number in range(3):
+        await session.prompt(f"p{number}", tags=["all", f"t{number}"])
+    await store.close()
+    with closing(apsw.Connection(path)) as connection:
+        _revert_kept_counts(connection)
+        connection.pragma("user_version", 10)
+    store = SqliteStore(path)
+    session = await open_session(store)
+    await session.delete_prompt("p0")
+    prompts = session.workspace.prompts
+    assert (await prompts.page(session.caller, PromptQuery(project=session.project, limit=1))).total == 2
+    counted = [(tag.name, tag.prompt_count) for tag in await prompts.tags(session.caller)]
+    assert counted == [("all", 2), ("t1", 1), ("t2", 1)]
+    await store.close()
+    with integrity_check.open_snapshot(path) as connection:
+        assert integrity_check.check_integrity(connection, str) == []
 
 
 async def test_entities_from_before_the_ranked_search_are_found(tmp_path: Path) -> None:

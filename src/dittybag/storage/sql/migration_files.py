@@ -14,6 +14,8 @@ FOLD_ACCENTS: Final = 6
 INDEX_WORDS: Final = 9
 #: The migration that creates the tables that follow from tasks.
 SHARE_TASKS: Final = 10
+#: The migration that creates the tables with the numbers of prompts and of tags.
+KEEP_COUNTS: Final = 11
 
 _FILE: Final = r"(\d{4})_(\w+)\.sql"
 

@@ -22,8 +22,9 @@ from dittybag.domain.entities import ENTITY_TYPES, JSON_FORMATS, Entity, Kind
 from dittybag.domain.ranked_search import STORED_KINDS, columns_of, searched_texts
 from dittybag.domain.resources import Resource
 from dittybag.storage.sql.content_table import ContentTable
-from dittybag.storage.sql.migration_files import INDEX_WORDS, NEWEST_SCHEMA, SHARE_TASKS
+from dittybag.storage.sql.migration_files import INDEX_WORDS, KEEP_COUNTS, NEWEST_SCHEMA, SHARE_TASKS
 from dittybag.storage.sql.row_mapping import PURGED_JSON
+from dittybag.storage.sqlite.kept_counts import rebuild_counts, wrong_counts
 from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations
 from dittybag.storage.sqlite.sqlite_connections import (
     OpenFiles,
@@ -375,7 +376,7 @@ def _entities(connection: apsw.Connection, kind: Kind) -> Iterator[tuple[Entity,
 def _indexes(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     """Check that the search indexes, the folded texts and the tag index match the texts.
 
-    The tables that follow from tasks are checked, too.
+    The kept counts and the tables that follow from tasks are checked, too.
     """
     for kind, index in INDEXES.items():
         table, key = ENTITY_TYPES[kind].table, ENTITY_TYPES[kind].key
@@ -408,6 +409,8 @@ def _indexes(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     carried, listed_tags = (connection.execute(sql).fetchall() for sql in (_TAGS_CARRIED, _TAGS_LISTED))
     if carried != listed_tags:
         yield IntegrityProblem("index", "The tag index does not match the prompts")
+    for counted in wrong_counts(connection):
+        yield IntegrityProblem("index", f"The kept counts of {counted} do not match the prompts")
     for wrong_table in wrong_rows(connection):
         message = f"The {wrong_table.label} do not match the tasks {_summarise(wrong_table.tasks)}"
         yield IntegrityProblem("index", message)
@@ -520,7 +523,7 @@ def largest(connection: apsw.Connection, most: int) -> tuple[list[LargeEntity], 
 
 
 def rebuild_index(path: str) -> None:
-    """Rebuild the search indexes, the tag index and the tables that follow from tasks.
+    """Rebuild the search indexes, the tag index, the kept counts and the tables that follow from tasks.
 
     Readers see the old ones until the commit.
     """
@@ -538,6 +541,8 @@ def rebuild_index(path: str) -> None:
             connection.execute(f"INSERT INTO prompt_tags {_TAGS_CARRIED}")
             if schema_version(connection) >= SHARE_TASKS:
                 rebuild_task_tables(connection)
+            if schema_version(connection) >= KEEP_COUNTS:
+                rebuild_counts(connection)
             files.require_in_place()
             connection.execute("COMMIT")
     finally:

@@ -114,6 +114,11 @@ CREATE TABLE projects (
     version    INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE prompt_counts (
+    project INTEGER PRIMARY KEY,
+    count   INTEGER NOT NULL
+) STRICT;
+
 CREATE VIRTUAL TABLE prompt_index USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
 );
@@ -151,6 +156,21 @@ CREATE INDEX prompts_by_update ON prompts (project, updated_at, number);
 
 CREATE INDEX prompts_in_order ON prompts (project, number);
 
+CREATE TRIGGER prompt_counts_after_delete AFTER DELETE ON prompts BEGIN
+    UPDATE prompt_counts SET count = count - 1 WHERE project = old.project;
+    DELETE FROM prompt_counts WHERE project = old.project AND count = 0;
+END;
+
+CREATE TRIGGER prompt_counts_after_insert AFTER INSERT ON prompts BEGIN
+    INSERT INTO prompt_counts VALUES (new.project, 1) ON CONFLICT DO UPDATE SET count = count + 1;
+END;
+
+CREATE TRIGGER prompt_counts_after_update AFTER UPDATE ON prompts WHEN old.project <> new.project BEGIN
+    UPDATE prompt_counts SET count = count - 1 WHERE project = old.project;
+    DELETE FROM prompt_counts WHERE project = old.project AND count = 0;
+    INSERT INTO prompt_counts VALUES (new.project, 1) ON CONFLICT DO UPDATE SET count = count + 1;
+END;
+
 CREATE TRIGGER prompt_tags_after_delete AFTER DELETE ON prompts WHEN old.tags <> '[]' BEGIN
     DELETE FROM prompt_tags
     WHERE (project, tag, updated_at, prompt) IN
@@ -167,6 +187,28 @@ AFTER UPDATE ON prompts WHEN old.tags <> '[]' OR new.tags <> '[]' BEGIN
     WHERE (project, tag, updated_at, prompt) IN
           (SELECT old.project, value, old.updated_at, old.number FROM json_each(old.tags));
     INSERT INTO prompt_tags SELECT new.project, value, new.updated_at, new.number FROM json_each(new.tags);
+END;
+
+CREATE TRIGGER tag_counts_after_delete AFTER DELETE ON prompts WHEN old.tags <> '[]' BEGIN
+    UPDATE tag_counts SET count = count - 1
+    WHERE project = old.project AND tag IN (SELECT value FROM json_each(old.tags));
+    DELETE FROM tag_counts
+    WHERE project = old.project AND tag IN (SELECT value FROM json_each(old.tags)) AND count = 0;
+END;
+
+CREATE TRIGGER tag_counts_after_insert AFTER INSERT ON prompts WHEN new.tags <> '[]' BEGIN
+    INSERT INTO tag_counts SELECT new.project, value, 1 FROM json_each(new.tags) WHERE true
+        ON CONFLICT DO UPDATE SET count = count + 1;
+END;
+
+CREATE TRIGGER tag_counts_after_update
+AFTER UPDATE ON prompts WHEN old.tags <> new.tags OR old.project <> new.project BEGIN
+    UPDATE tag_counts SET count = count - 1
+    WHERE project = old.project AND tag IN (SELECT value FROM json_each(old.tags));
+    INSERT INTO tag_counts SELECT new.project, value, 1 FROM json_each(new.tags) WHERE true
+        ON CONFLICT DO UPDATE SET count = count + 1;
+    DELETE FROM tag_counts
+    WHERE project = old.project AND tag IN (SELECT value FROM json_each(old.tags)) AND count = 0;
 END;
 
 CREATE VIRTUAL TABLE resource_index USING fts5 (
@@ -208,6 +250,13 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_by_owner ON sessions (owner, used_at);
 
 CREATE INDEX sessions_used_at ON sessions (used_at);
+
+CREATE TABLE tag_counts (
+    project INTEGER NOT NULL,
+    tag     TEXT    NOT NULL,
+    count   INTEGER NOT NULL,
+    PRIMARY KEY (project, tag)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE task_edges (
     task    INTEGER NOT NULL,
