@@ -27,7 +27,6 @@ from dittybag.storage.sql.sql_driver import Bindings, contains_pattern
 class PostgresQueries:
     """See `dittybag.storage.sql.native_queries.NativeQueries`."""
 
-    tags_sql = "prompts, unnest(tags) AS tag"
     tagged_sql = "SELECT number FROM prompts WHERE project = $1 AND tags @> ARRAY[$2]"
 
     def __init__(self, driver: PostgresDriver, row_security: RowSecurity) -> None:

@@ -25,8 +25,6 @@ class RankedQueries(Protocol):
 class NativeQueries(Protocol):
     """Finds rows with the indexes of one database. The results are those of every other database."""
 
-    #: SQL for rows with a `project` and a `tag`, one for each tag of a prompt.
-    tags_sql: str
     #: SQL for the numbers of the prompts of project $1 that have tag $2.
     tagged_sql: str
 

@@ -6,6 +6,7 @@ from dittybag.domain.projects import Project, ProjectSize
 from dittybag.domain.queries import OWN_TASKS, TaskView
 from dittybag.domain.text import fold
 from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
+from dittybag.storage.sql.prompt_table import PROMPT_COUNT
 from dittybag.storage.sql.sql_driver import Bindings, SqlDriver
 from dittybag.storage.sql.task_boards import OPEN
 from dittybag.storage.sql.task_visibility import visible_tasks
@@ -31,7 +32,7 @@ class ProjectTable:
     async def all(self) -> list[ProjectSize]:
         rows = await self._driver.rows(
             f"""SELECT {columns_sql("project")},
-                       (SELECT count(*) FROM prompts WHERE project = projects.id),
+                       coalesce((SELECT count FROM prompt_counts WHERE project = projects.id), 0),
                        (SELECT count(*) FROM resources WHERE project = projects.id),
                        coalesce(found, 0)
                 FROM projects
@@ -51,7 +52,7 @@ class ProjectTable:
     async def count_contents(self, id: int, user: str, view: TaskView = OWN_TASKS) -> tuple[int, int, int]:
         bindings = Bindings(id, user)
         visible = visible_tasks(self._driver, view, bindings, "$2")
-        sql = f"""SELECT (SELECT count(*) FROM prompts WHERE project = $1),
+        sql = f"""SELECT {PROMPT_COUNT},
                          (SELECT count(*) FROM resources WHERE project = $1),
                          (SELECT count(*) FROM tasks WHERE {visible} AND {OPEN})"""
         row = await self._driver.row(sql, *bindings.values)

@@ -18,6 +18,9 @@ PROMPT_ORDERS: Final[dict[PromptOrder, str]] = {
     "name": "name",
 }
 
+#: SQL for the number of prompts of project $1, which is kept. A count of 0 has no row.
+PROMPT_COUNT: Final = "coalesce((SELECT count FROM prompt_counts WHERE project = $1), 0)"
+
 _read_arguments: Final = json_reader(tuple[Argument, ...])
 
 
@@ -80,7 +83,7 @@ class PromptTable:
         return total, await self._summaries(query, condition, self._driver.list_value(numbers))
 
     async def _unfiltered_page(self, query: PromptQuery) -> tuple[int, list[PromptSummary]]:
-        total = await self._driver.value("SELECT count(*) FROM prompts WHERE project = $1", query.project)
+        total = await self._driver.value(f"SELECT {PROMPT_COUNT}", query.project)
         # A key that the index contains, so that only the rows of this page are read.
         key = "name" if query.order == "name" else "number"
         page = f"""SELECT {key} FROM prompts WHERE project = $1
@@ -109,12 +112,11 @@ class PromptTable:
         )
 
     async def existing_tags(self, project: int, tags: Sequence[str]) -> list[str]:
-        sql = f"{self._native.tagged_sql} LIMIT 1"
+        sql = "SELECT 1 FROM tag_counts WHERE project = $1 AND tag = $2"
         return [tag for tag in tags if await self._driver.value(sql, project, tag) is not None]
 
     async def tags_in_use(self, project: int) -> list[TagCount]:
-        sql = f"""SELECT tag, count(*) AS uses FROM {self._native.tags_sql} WHERE project = $1
-                  GROUP BY tag ORDER BY uses DESC, tag"""
+        sql = "SELECT tag, count FROM tag_counts WHERE project = $1 ORDER BY count DESC, tag"
         return [TagCount(*row) for row in await self._driver.rows(sql, project)]
 
     async def ids_with_tag(self, project: int, tag: str) -> list[str]:

@@ -50,7 +50,6 @@ _Indexed: TypeAlias = tuple[Entity, str | None]
 class SqliteQueries:
     """See `dittybag.storage.sql.native_queries.NativeQueries`."""
 
-    tags_sql = "prompt_tags"
     tagged_sql = "SELECT prompt FROM prompt_tags WHERE project = $1 AND tag = $2"
 
     def __init__(self, driver: SqliteDriver) -> None:
