@@ -162,6 +162,7 @@ DOWN_MIGRATIONS = {
     11: """
         DROP FUNCTION change_prompt_counts(), change_resource_counts() CASCADE;
         DROP TABLE prompt_counts, tag_counts, resource_counts;
+        DROP INDEX resources_by_update, resources_by_size, resources_by_type;
     """,
     12: "",
     13: "",

@@ -10,6 +10,7 @@ from dittybag.domain.queries import PromptQuery
 from dittybag.domain.text import SNIPPET_LENGTH, snippet_around
 from dittybag.storage.sql.entity_rows import EntityRows, json_reader
 from dittybag.storage.sql.native_queries import NativeQueries
+from dittybag.storage.sql.page_ends import from_nearer_end
 from dittybag.storage.sql.sql_driver import Row, SqlDriver
 
 PROMPT_ORDERS: Final[dict[PromptOrder, str]] = {
@@ -77,8 +78,7 @@ class PromptTable:
         if query.max_matches is None:
             total, numbers = await self._native.find_prompts(query)
         else:
-            found = await self._native.find_first_prompts(query, query.max_matches)
-            total, numbers = len(found), found[query.offset : query.offset + query.limit]
+            total, numbers = await self._native.find_first_prompts(query, query.max_matches)
         condition = self._driver.any_of("number", "$1")
         return total, await self._summaries(query, condition, self._driver.list_value(numbers))
 
@@ -86,10 +86,10 @@ class PromptTable:
         total = await self._driver.value(f"SELECT {PROMPT_COUNT}", query.project)
         # A key that the index contains, so that only the rows of this page are read.
         key = "name" if query.order == "name" else "number"
-        page = f"""SELECT {key} FROM prompts WHERE project = $1
-                   ORDER BY {PROMPT_ORDERS[query.order]} LIMIT $2 OFFSET $3"""
+        order, limit, offset = from_nearer_end(PROMPT_ORDERS[query.order], query.limit, query.offset, total)
+        page = f"SELECT {key} FROM prompts WHERE project = $1 ORDER BY {order} LIMIT $2 OFFSET $3"
         condition = f"project = $1 AND {key} IN ({page})"
-        return total, await self._summaries(query, condition, query.project, query.limit, query.offset)
+        return total, await self._summaries(query, condition, query.project, limit, offset)
 
     async def _summaries(self, query: PromptQuery, condition: str, *values: Any) -> list[PromptSummary]:
         # One character more than is shown tells whether the text is longer.

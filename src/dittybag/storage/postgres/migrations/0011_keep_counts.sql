@@ -125,5 +125,10 @@ BEGIN
 END
 $$;
 
+-- The resources of a project in each order of a list.
+CREATE INDEX resources_by_update ON resources (project, updated_at, number);
+CREATE INDEX resources_by_size ON resources (project, size, number);
+CREATE INDEX resources_by_type ON resources (project, mime_type, name);
+
 -- It is created again, also for the URIs of resources.
 DROP INDEX IF EXISTS resources_trigrams;
