@@ -8,26 +8,27 @@ from __future__ import annotations
 
 from typing import Final
 
+from dittybag.domain.prompts import PromptOrder
 from dittybag.domain.queries import PromptQuery
 from dittybag.storage.postgres.postgres_driver import PostgresDriver, is_storable
 from dittybag.storage.postgres.postgres_text_search import contains, has_trigram, pattern
 from dittybag.storage.postgres.row_security import RowSecurity
-from dittybag.storage.sql.prompt_table import PROMPT_ORDERS
+from dittybag.storage.sql.prompt_table import PROMPT_COUNT, PROMPT_ORDERS
 from dittybag.storage.sql.sql_driver import Bindings
 
-#: The number of prompts that are compared one by one, in the order of the result, before an index is used.
-_TRIED: Final = 2000
-#: Up to one match in this many prompts, comparing prompts one by one is faster than the index.
-_SPARSE: Final = 20
+#: The number of prompts that are compared to see how frequent matches are.
+_SAMPLE: Final = 200
+#: To compare a prompt takes this many times as long as to find one by an index.
+_COMPARING: Final = 2
 #: How many more prompts are compared than should suffice.
-_MARGIN: Final = 1.5
+_MARGIN: Final = 1.4
 
 
 class PromptSearch:
     """Finds the numbers of prompts.
 
-    All statements see all rows, because a policy would keep PostgreSQL from using an index, and check
-    themselves that the viewer can see the project.
+    In every statement, $1 is the project. All statements see all rows, because a policy would keep PostgreSQL
+    from using an index, and check themselves that the viewer can see the project.
     """
 
     def __init__(self, driver: PostgresDriver, row_security: RowSecurity) -> None:
@@ -45,55 +46,70 @@ class PromptSearch:
     async def _find_tagged(self, query: PromptQuery, tag: str) -> tuple[int, list[int]]:
         """Find the prompts with one tag, whose number is kept."""
         bindings = Bindings(query.project, tag)
-        allowed = self._row_security.project_condition(query.project, bindings)
-        row = await self._driver.row(
-            f"""SELECT count, (SELECT count FROM prompt_counts WHERE project = $1) FROM tag_counts
-                WHERE project = $1 AND tag = $2 AND {allowed}""",
-            *bindings.values,
-        )
-        if row is None:
-            return 0, []
-        total, prompts = row
-        tried = int((query.offset + query.limit) * prompts / total * _MARGIN)
-        if prompts < total * _SPARSE and tried < prompts:
-            _, numbers = await self._try(query, tried)
-            page = _page(query, numbers)
-            if len(page) == query.limit:
-                return total, page
-        return total, (await self._find_all(query))[1]
+        allowed = self._row_security.project_condition("$1", bindings)
+        sql = f"SELECT count FROM tag_counts WHERE project = $1 AND tag = $2 AND {allowed}"
+        total = await self._driver.value(sql, *bindings.values) or 0
+        prompts = await self._count_prompts(query)
+        page = await self._frequent_page(query, total, prompts) if total else []
+        return total, (await self._find_all(query))[1] if page is None else page
 
     async def find_first(self, query: PromptQuery, most: int) -> tuple[int, list[int]]:
         """Count the matching prompts, at most `most`; return the numbers of a page of the first of them."""
         if not _is_storable(query):
             return 0, []
         async with self._row_security.as_indexed_operator():
-            tried, numbers = await self._try(query, _TRIED)
-            if tried < _TRIED or len(numbers) >= most:
+            tried, numbers = await self._compare(query, _SAMPLE, query.order)
+            if tried < _SAMPLE:
                 return min(len(numbers), most), _page(query, numbers[:most])
-            if len(numbers) * _SPARSE >= tried:
-                # Matches are frequent.
-                tried, all_numbers = await self._try(query, int(most * tried / len(numbers) * _MARGIN))
-                if len(all_numbers) >= most:
-                    return most, _page(query, all_numbers[:most])
-            total, page = await self._find_all(query, most)
-            if total < most:
-                return total, page
-            if query.offset + query.limit <= len(numbers):
-                return most, _page(query, numbers)
-            _, page = await self._find_all(query)
+            prompts = await self._count_prompts(query)
+            share = len(numbers) / tried
+            if not await self._has_frequent(query, most, share, prompts):
+                total, page = await self._find_all(query, most)
+                if total < most:
+                    return total, page
+            found = await self._frequent_page(query, int(share * prompts), prompts)
+            page = (await self._find_all(query))[1] if found is None else found
             return most, page[: max(most - query.offset, 0)]
 
-    async def _try(self, query: PromptQuery, most: int) -> tuple[int, list[int]]:
-        """Compare the first prompts in the order of the query. Returns how many, and the matching ones."""
-        bindings = Bindings(most)
+    async def _count_prompts(self, query: PromptQuery) -> int:
+        """Return how many prompts the project has."""
+        return int(await self._driver.value(f"SELECT {PROMPT_COUNT}", query.project))
+
+    async def _has_frequent(self, query: PromptQuery, most: int, share: float, prompts: int) -> bool:
+        """Whether there are at least `most` matches, if comparing texts tells it sooner than the index.
+
+        `share`: what part of the prompts probably matches.
+        """
+        # The index reads all matches.
+        if not share or most / share * _COMPARING > share * prompts:
+            return False
+        _, numbers = await self._compare(query, int(most / share * _MARGIN), "created")
+        return len(numbers) >= most
+
+    async def _frequent_page(self, query: PromptQuery, matches: int, prompts: int) -> list[int] | None:
+        """Return a page if comparing texts in the order of the query finds it sooner than the index.
+
+        `matches`: the probable number of all matches.
+        """
+        wanted = query.offset + query.limit
+        compared = int(wanted * prompts / matches * _MARGIN) if matches else prompts
+        if compared * _COMPARING > matches:
+            return None
+        _, numbers = await self._compare(query, compared, query.order)
+        return _page(query, numbers) if len(numbers) >= wanted else None
+
+    async def _compare(self, query: PromptQuery, most: int, order: PromptOrder) -> tuple[int, list[int]]:
+        """Compare the first prompts in an order one by one. Returns how many, and the matching ones."""
+        bindings = Bindings(query.project, most)
         matches = _matches(query, bindings)
-        allowed = self._row_security.project_condition(query.project, bindings)
-        order = f"ORDER BY {PROMPT_ORDERS[query.order]}"
+        allowed = self._row_security.project_condition("$1", bindings)
+        sorted_by = f"ORDER BY {PROMPT_ORDERS[order]}"
         row = await self._driver.row(
-            f"""WITH tried AS MATERIALIZED (
+            f"""WITH compared AS MATERIALIZED (
                     SELECT number, updated_at, name, {matches} AS matches FROM prompts
-                    WHERE {_in_project(query)} AND {allowed} {order} LIMIT $1)
-                SELECT (SELECT count(*) FROM tried), ARRAY(SELECT number FROM tried WHERE matches {order})""",
+                    WHERE project = $1 AND {allowed} {sorted_by} LIMIT $2)
+                SELECT (SELECT count(*) FROM compared),
+                       ARRAY(SELECT number FROM compared WHERE matches {sorted_by})""",
             *bindings.values,
         )
         assert row is not None
@@ -101,18 +117,18 @@ class PromptSearch:
 
     async def _find_all(self, query: PromptQuery, most: int | None = None) -> tuple[int, list[int]]:
         """Find the matches by an index, at most `most` of them, which are then any of all."""
-        bindings = Bindings()
+        bindings = Bindings(query.project)
         matches = _matches(query, bindings)
         if query.text and not has_trigram(query.text):
             # Keeps PostgreSQL from reading the whole trigram index, which is slowest.
             matches += " IS TRUE"
-        allowed = self._row_security.project_condition(query.project, bindings)
+        allowed = self._row_security.project_condition("$1", bindings)
         end = "" if most is None else f"LIMIT {bindings.add(most)}"
         page = bindings.page(query.limit, query.offset)
         row = await self._driver.row(
             f"""WITH found AS MATERIALIZED (
                     SELECT number, updated_at, name FROM prompts
-                    WHERE {_in_project(query)} AND {matches} AND {allowed} {end})
+                    WHERE project = $1 AND {matches} AND {allowed} {end})
                 SELECT (SELECT count(*) FROM found),
                        ARRAY(SELECT number FROM found ORDER BY {PROMPT_ORDERS[query.order]} {page})""",
             *bindings.values,
@@ -133,11 +149,6 @@ def _only_tag(query: PromptQuery) -> str | None:
 
 def _page(query: PromptQuery, numbers: list[int]) -> list[int]:
     return numbers[query.offset : query.offset + query.limit]
-
-
-def _in_project(query: PromptQuery) -> str:
-    # Not a placeholder: a plan for all projects would not consider how many prompts this one has.
-    return f"project = {int(query.project)}"
 
 
 def _matches(query: PromptQuery, bindings: Bindings) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Final
 
 from dittybag.storage.postgres.postgres_connections import PostgresConnection
@@ -13,6 +13,8 @@ from dittybag.storage.sql.sql_driver import Bindings
 _PERMANENT_OPERATOR: Final = "*"
 
 _SET_FOR_TRANSACTION: Final = "SELECT set_config('dittybag.viewer', $1, true)"
+_SET_PLANNING: Final = "SELECT set_config('plan_cache_mode', $1, true)"
+_SET_BOTH: Final = f"{_SET_FOR_TRANSACTION}, set_config('plan_cache_mode', $2, true)"
 
 
 def viewer_setting(viewer: str | None) -> str:
@@ -59,7 +61,7 @@ class RowSecurity:
         self._viewer = viewer
 
     @asynccontextmanager
-    async def as_operator(self, operator_setting: str = "") -> AsyncIterator[None]:
+    async def as_operator(self) -> AsyncIterator[None]:
         """Make the operator the viewer in this block, within a transaction.
 
         The rows that are read must not reach the user. An error ends the transaction and this setting.
@@ -67,24 +69,36 @@ class RowSecurity:
         if self._viewer is None:
             yield
             return
-        await self._connection.fetchval(_SET_FOR_TRANSACTION, operator_setting)
+        await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(None))
         yield
         await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(self._viewer))
 
-    def as_indexed_operator(self) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def as_indexed_operator(self) -> AsyncIterator[None]:
         """Make the operator the viewer in this block, with statements that use indexes on texts.
 
-        These statements are planned for the operator, so no other query may have the same text.
+        These statements are planned for the operator, so no other query may have the same text. They are
+        planned for each search: a plan for any text suits neither a rare nor a common one.
         """
-        return self.as_operator(_PERMANENT_OPERATOR)
+        if self._viewer is None:
+            await self._connection.fetchval(_SET_PLANNING, "force_custom_plan")
+            yield
+            await self._connection.fetchval(_SET_PLANNING, "auto")
+            return
+        await self._connection.fetchval(_SET_BOTH, _PERMANENT_OPERATOR, "force_custom_plan")
+        yield
+        await self._connection.fetchval(_SET_BOTH, viewer_setting(self._viewer), "auto")
 
-    def project_condition(self, project: int, bindings: Bindings) -> str:
-        """SQL for whether the policies show the rows of a project, for statements that see all rows."""
+    def project_condition(self, project: str, bindings: Bindings) -> str:
+        """SQL for whether the policies show the rows of the project of a placeholder.
+
+        For statements that see all rows.
+        """
         if self._viewer is None:
             return "true"
         return f"""(NOT EXISTS (SELECT FROM restricted_projects AS restricted
-                                WHERE restricted.project = {int(project)})
-                    OR EXISTS (SELECT FROM members WHERE members.project = {int(project)}
+                                WHERE restricted.project = {project})
+                    OR EXISTS (SELECT FROM members WHERE members.project = {project}
                                AND user_name = {bindings.add(self._viewer)}))"""
 
     async def find_keys(self, table: str, key: str, condition: str, bindings: Bindings) -> list[int]:
