@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from dittybag.domain.ports import Transaction
-from dittybag.domain.prompts import Prompt, PromptSummary
+from dittybag.domain.prompts import Prompt, PromptOrder, PromptSummary
 from dittybag.domain.queries import PromptQuery
 from dittybag.domain.text import fold, snippet_around
 from tests.repetitions import repetitions
@@ -78,6 +78,39 @@ def queries(chance: random.Random, stored: Sequence[tuple[str, str]]) -> Iterato
         yield piece
 
 
+async def check_first_matches(
+    session: StoreSession, text: str, chance: random.Random, newest_first: Sequence[str]
+) -> None:
+    """Check pages of a search that counts a limited number of matches."""
+    most = chance.choice([5, 100, DOCUMENTS])
+    orders: dict[PromptOrder, Sequence[str]] = {
+        "updated": newest_first,
+        "name": sorted(newest_first, key=name_of),
+    }
+    for offset in (0, chance.choice([LIMIT, most - 2])):
+        for order, titles in orders.items():
+            query = PromptQuery(
+                project=session.project,
+                text=text,
+                order=order,
+                limit=LIMIT,
+                offset=offset,
+                max_matches=most,
+            )
+            total, page = await session.read(partial(find_page, query), slow=True)
+            assert total == min(len(titles), most), query
+            assert [item.title for item in page] == list(titles[:most][offset : offset + LIMIT]), query
+
+
+def name_of(title: str) -> str:
+    """Return the name of the document with a title, which begins with its number."""
+    return f"p{title.partition(' ')[0]}"
+
+
+async def find_page(query: PromptQuery, transaction: Transaction) -> tuple[int, list[PromptSummary]]:
+    return await transaction.prompts.page(query)
+
+
 @pytest.mark.timeout(300)
 async def test_difficult_queries_find_exactly_the_matches(session: StoreSession) -> None:
     chance = random.Random(20261120)
@@ -111,18 +144,14 @@ async def test_difficult_queries_find_exactly_the_matches(session: StoreSession)
         ]
         offset = chance.choice([0, 0, 1, LIMIT, len(expected), len(expected) + 5])
 
-        async def ask(
-            transaction: Transaction, query: str = query, offset: int = offset
-        ) -> tuple[int, list[PromptSummary]]:
-            return await transaction.prompts.page(
-                PromptQuery(project=session.project, text=query, limit=LIMIT, offset=offset)
-            )
-
-        total, page = await session.read(ask, slow=True)
+        asked = PromptQuery(project=session.project, text=query, limit=LIMIT, offset=offset)
+        total, page = await session.read(partial(find_page, asked), slow=True)
         assert total == len(expected), query
         assert [(item.title, item.snippet) for item in page] == [
             (title, snippet_around(content, query)) for title, content in expected[offset : offset + LIMIT]
         ], query
+        if matches % 4 == 0:
+            await check_first_matches(session, query, chance, [title for title, _ in expected])
         matches += total > 0
         empty += total == 0
     assert min(matches, empty) > QUERIES * 0.05, "both sorts of query should be tried"

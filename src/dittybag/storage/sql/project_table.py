@@ -11,7 +11,7 @@ from dittybag.storage.sql.prompt_table import PROMPT_COUNT
 from dittybag.storage.sql.resource_table import resource_count
 from dittybag.storage.sql.sql_driver import Bindings, SqlDriver
 from dittybag.storage.sql.task_boards import OPEN
-from dittybag.storage.sql.task_visibility import visible_tasks
+from dittybag.storage.sql.task_visibility import visible_source
 
 
 class ProjectTable:
@@ -54,9 +54,9 @@ class ProjectTable:
 
     async def count_contents(self, id: int, user: str, view: TaskView = OWN_TASKS) -> tuple[int, int, int]:
         bindings = Bindings(id, user)
-        visible = visible_tasks(self._driver, view, bindings, "$2")
+        tasks, visible = visible_source(self._driver, view, bindings, "$2")
         sql = f"""SELECT {PROMPT_COUNT},
                          {resource_count(self._native, "project = $1")},
-                         (SELECT count(*) FROM tasks WHERE {visible} AND {OPEN})"""
+                         (SELECT count(*) FROM {tasks} WHERE {visible} AND {OPEN})"""
         row = await self._driver.row(sql, *bindings.values)
         return (0, 0, 0) if row is None else (row[0], row[1], row[2])

@@ -130,5 +130,15 @@ CREATE INDEX resources_by_update ON resources (project, updated_at, number);
 CREATE INDEX resources_by_size ON resources (project, size, number);
 CREATE INDEX resources_by_type ON resources (project, mime_type, name);
 
+-- With the project, which the policies look at, the tasks of a user are counted without reading them. The same for the
+-- tasks of projects, and for which of them wait.
+DROP INDEX tasks_in_order;
+DROP INDEX tasks_by_project;
+CREATE INDEX tasks_in_order ON tasks ("user", priority DESC, id, completed_at, status, project_id);
+CREATE INDEX tasks_by_project ON tasks ("user", project, priority DESC, id, completed_at, status, project_id);
+CREATE INDEX shared_tasks_in_order ON tasks (priority DESC, id, completed_at, status, project_id, project, "user")
+    WHERE project_id IS NOT NULL;
+CREATE INDEX waiting_tasks ON open_tasks (task) WHERE waits_for > 0;
+
 -- It is created again, also for the URIs of resources.
 DROP INDEX IF EXISTS resources_trigrams;
