@@ -39,10 +39,10 @@ _MAX_MILLISECONDS: Final = 1000.0
 class CallProcess:
     """A process that runs calls with one version of Dittybag."""
 
-    def __init__(self, url: str, source: Path) -> None:
+    def __init__(self, url: str, size: int, source: Path) -> None:
         paths = (str(source / "src"), str(ROOT))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.postgres_scale_calls", url],
+            [sys.executable, "-m", "benchmarks.postgres_scale_calls", url, str(size)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -159,11 +159,11 @@ def stability_report(found: Sequence[Series]) -> str:
 
 
 @contextmanager
-def call_processes(url: str, versions: Mapping[str, Path]) -> Iterator[dict[str, CallProcess]]:
+def call_processes(url: str, size: int, versions: Mapping[str, Path]) -> Iterator[dict[str, CallProcess]]:
     with ExitStack() as stack:
         processes = {}
         for name, source in versions.items():
-            processes[name] = CallProcess(url, source)
+            processes[name] = CallProcess(url, size, source)
             stack.callback(processes[name].close)
         yield processes
 
@@ -201,7 +201,7 @@ def main() -> None:
         server.sql(f"CREATE ROLE {ROLE} LOGIN")
         for size in sizes:
             database, url = build_database(server, size)
-            with call_processes(url, versions) as processes:
+            with call_processes(url, size, versions) as processes:
                 found += measure(size, processes, names, options.rounds)
                 if options.analyze:
                     stable += stability(server, database, size, processes["now"], options.analyze)

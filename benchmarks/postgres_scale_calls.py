@@ -1,4 +1,4 @@
-"""Runs calls on a PostgreSQL workspace and times them: `python -m benchmarks.postgres_scale_calls URL`.
+"""Runs and times calls on a PostgreSQL workspace: `python -m benchmarks.postgres_scale_calls URL PROMPTS`.
 
 Reads the name of a call from each line of its input, and writes the milliseconds that it took and a summary
 of its result as JSON. `bench_scale_postgres` runs it with different versions of Dittybag.
@@ -48,7 +48,7 @@ class Calls:
 
     def __init__(self, workspace: Workspace, prompts: int) -> None:
         self.workspace = workspace
-        #: The number of prompts at the beginning.
+        #: The number of prompts that were built, before others were created.
         self.prompts = prompts
         self.numbers = itertools.count(1)
 
@@ -175,12 +175,11 @@ async def run_call(calls: Calls, caller: Caller, name: str) -> dict[str, Any]:
     return {"times": [milliseconds], "cpu": (time.process_time() - cpu) * 1000, "found": summary}
 
 
-async def serve(url: str) -> None:
+async def serve(url: str, prompts: int) -> None:
     store = await PostgresStore.open(url, create=False)
     workspace = Workspace(store)
     owner = Caller(1, "benchmark")
-    sizes = await workspace.projects.all()
-    calls = Calls(workspace, max(size.prompts for size in sizes))
+    calls = Calls(workspace, prompts)
     callers = {
         "owner": owner,
         "user": msgspec.structs.replace(owner, user=USER, principal=Principal(USER, "write", "write")),
@@ -195,4 +194,4 @@ async def serve(url: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1]))
+    asyncio.run(serve(sys.argv[1], int(sys.argv[2])))

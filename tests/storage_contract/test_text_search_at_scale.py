@@ -81,25 +81,17 @@ def queries(chance: random.Random, stored: Sequence[tuple[str, str]]) -> Iterato
 async def check_first_matches(
     session: StoreSession, text: str, chance: random.Random, newest_first: Sequence[str]
 ) -> None:
-    """Check pages of a search that counts a limited number of matches."""
+    """Check a page of a search that counts a limited number of matches."""
     most = chance.choice([5, 100, DOCUMENTS])
-    orders: dict[PromptOrder, Sequence[str]] = {
-        "updated": newest_first,
-        "name": sorted(newest_first, key=name_of),
-    }
-    for offset in (0, chance.choice([LIMIT, most - 2])):
-        for order, titles in orders.items():
-            query = PromptQuery(
-                project=session.project,
-                text=text,
-                order=order,
-                limit=LIMIT,
-                offset=offset,
-                max_matches=most,
-            )
-            total, page = await session.read(partial(find_page, query), slow=True)
-            assert total == min(len(titles), most), query
-            assert [item.title for item in page] == list(titles[:most][offset : offset + LIMIT]), query
+    offset = chance.choice([0, 0, LIMIT, most - 2])
+    order: PromptOrder = chance.choice(["updated", "name"])
+    titles = list(newest_first) if order == "updated" else sorted(newest_first, key=name_of)
+    query = PromptQuery(
+        project=session.project, text=text, order=order, limit=LIMIT, offset=offset, max_matches=most
+    )
+    total, page = await session.read(partial(find_page, query), slow=True)
+    assert total == min(len(titles), most), query
+    assert [item.title for item in page] == titles[:most][offset : offset + LIMIT], query
 
 
 def name_of(title: str) -> str:
@@ -150,7 +142,7 @@ async def test_difficult_queries_find_exactly_the_matches(session: StoreSession)
         assert [(item.title, item.snippet) for item in page] == [
             (title, snippet_around(content, query)) for title, content in expected[offset : offset + LIMIT]
         ], query
-        if matches % 4 == 0:
+        if matches % 3 == 0:
             await check_first_matches(session, query, chance, [title for title, _ in expected])
         matches += total > 0
         empty += total == 0

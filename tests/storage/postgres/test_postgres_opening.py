@@ -163,6 +163,7 @@ DOWN_MIGRATIONS = {
     11: """
         DROP FUNCTION change_prompt_counts(), change_resource_counts() CASCADE;
         DROP TABLE prompt_counts, tag_counts, resource_counts;
+        DROP FUNCTION hidden_projects();
         DROP INDEX resources_by_update, resources_by_size, resources_by_type;
         DROP INDEX shared_tasks_in_order, waiting_tasks;
     """,
