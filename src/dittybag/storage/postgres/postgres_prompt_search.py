@@ -20,6 +20,8 @@ from dittybag.storage.sql.sql_driver import Bindings
 _SAMPLE: Final = 200
 #: To compare a prompt takes this many times as long as to find one by an index.
 _COMPARING: Final = 2
+#: The index finds up to this many times as many matches as are counted, because they are sorted afterwards.
+_MORE: Final = 4
 #: How many more prompts are compared than should suffice.
 _MARGIN: Final = 1.4
 
@@ -64,9 +66,9 @@ class PromptSearch:
             prompts = await self._count_prompts(query)
             share = len(numbers) / tried
             if not await self._has_frequent(query, most, share, prompts):
-                total, page = await self._find_all(query, most)
-                if total < most:
-                    return total, page
+                total, page = await self._find_all(query, most * _MORE)
+                if total < most * _MORE:
+                    return min(total, most), page[: max(most - query.offset, 0)]
             found = await self._frequent_page(query, int(share * prompts), prompts)
             page = (await self._find_all(query))[1] if found is None else found
             return most, page[: max(most - query.offset, 0)]

@@ -81,9 +81,9 @@ class RowSecurity:
         planned for each search: a plan for any text suits neither a rare nor a common one.
         """
         if self._viewer is None:
+            # Until the end of the transaction, which does no harm.
             await self._connection.fetchval(_SET_PLANNING, "force_custom_plan")
             yield
-            await self._connection.fetchval(_SET_PLANNING, "auto")
             return
         await self._connection.fetchval(_SET_BOTH, _PERMANENT_OPERATOR, "force_custom_plan")
         yield
