@@ -109,6 +109,15 @@ def test_queries_without_a_filter_return_nothing_foreign(rls_world: World, user:
     assert (word_of(STRANGER).encode() in bytes_shown) == (user == STRANGER)
 
 
+def test_the_counts_of_a_project_are_visible_to_its_members_only(rls_world: World) -> None:
+    hidden = rls_world.projects[HIDDEN_PROJECT]
+    for table in ("prompt_counts", "tag_counts", "resource_counts"):
+        sql = f"SELECT project, count FROM {table} WHERE project = $1"
+        assert query_as(rls_world, None, sql, hidden) or table == "tag_counts"
+        assert query_as(rls_world, "mallory", sql, hidden) == [], table
+        assert affected_rows(rls_world, "mallory", f"DELETE FROM {table} WHERE project = {hidden}") == 0
+
+
 def test_the_operator_sees_everything(rls_world: World) -> None:
     for table in ("tasks", "changes", "prompts"):
         text = repr(query_as(rls_world, None, f"SELECT * FROM {table}"))
@@ -352,7 +361,9 @@ def test_an_unscoped_server_leaks_without_row_level_security(no_rls_world: World
     tasks = {"task_list", "task_get", "task_update", "task_complete", "task_search", "list_changes", "search"}
     assert leaks(no_rls_world, member, OWN_TOOLS, tool=True) >= tasks
     shown = leaks(no_rls_world, outsider, OWN_TOOLS, tool=True)
-    assert shown >= tasks | {"list_prompts", "get_prompt", "search_prompts"}
+    # Not `search_prompts`: its statements see all rows, so they check the project themselves.
+    assert shown >= tasks | {"list_prompts", "get_prompt"}
+    assert "search_prompts" not in shown
     assert leaks(no_rls_world, outsider, METHODS, tool=False) >= {"prompts/list", "resources/read"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from hashlib import sha256
 from typing import TypeAlias
@@ -21,14 +22,24 @@ ALL = 1_000_000
 
 
 async def stored_entities(store: Store, users: Iterable[str] = (DEFAULT_USER,)) -> EntitiesByKey:
-    """Return all entities in the tables. Checks the hash and size of every resource's content."""
+    """Return all entities in the tables.
+
+    Checks the hash and size of every resource's content, and the kept numbers of prompts, tags and resources.
+    """
 
     async def work(transaction: Transaction) -> list[Entity]:
         found: list[Entity] = []
         for size in await transaction.projects.all():
             found.append(size.project)
-            found += await transaction.prompts.in_project(size.project.id)
+            prompts = await transaction.prompts.in_project(size.project.id)
+            found += prompts
+            tags = Counter(tag for prompt in prompts for tag in prompt.tags)
+            in_use = await transaction.prompts.tags_in_use(size.project.id)
+            assert {tag.name: tag.prompt_count for tag in in_use} == tags
             resources = await transaction.resources.listing(size.project.id)
+            types = Counter(resource.mime_type for resource in resources)
+            assert dict(await transaction.resources.types(size.project.id, ALL)) == types
+            assert (size.prompts, size.resources) == (len(prompts), len(resources))
             for resource in resources:
                 content = await transaction.content(resource.sha256)
                 assert (sha256(content).hexdigest(), len(content)) == (resource.sha256, resource.size)

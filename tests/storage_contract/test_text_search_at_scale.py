@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from dittybag.domain.ports import Transaction
-from dittybag.domain.prompts import Prompt, PromptSummary
+from dittybag.domain.prompts import Prompt, PromptOrder, PromptSummary
 from dittybag.domain.queries import PromptQuery
 from dittybag.domain.text import fold, snippet_around
 from tests.repetitions import repetitions
@@ -18,6 +18,7 @@ from tests.storage_contract.store_session import StoreSession
 DOCUMENTS = repetitions(3_000, 10_000)
 QUERIES = repetitions(500, 2_000)
 LIMIT = 20
+ORDERS: tuple[PromptOrder, ...] = ("updated", "name")
 
 #: Letters with unusual case mappings, special characters of LIKE, regular expressions, SQL and full-text
 #: search, combining marks, and various words.
@@ -45,6 +46,8 @@ PIECES = [
     ],
     *["the", "prompt", "Review", "code", "and", "explain", "review", "Dittybag"],
 ]
+#: It is frequent in the newest documents, then does not occur for a long time.
+UNEVEN_WORD = "zyxwv"
 CASES = (str, str.upper, str.lower, str.title, str.swapcase, str.casefold)
 
 
@@ -56,10 +59,16 @@ def documents(chance: random.Random) -> list[tuple[str, str]]:
             .replace("\t", " ")
             .replace("\u2028", " ")
             .strip(),
-            text(chance, chance.choice([3, 12, 40])) + f" {number}",
+            text(chance, chance.choice([3, 12, 40])) + f" {number}{_unevenly_spread(number)}",
         )
         for number in range(DOCUMENTS)
     ]
+
+
+def _unevenly_spread(number: int) -> str:
+    """Return a word for every second of the newest documents and for the oldest."""
+    is_marked = number % 2 == 0 if number >= DOCUMENTS - 200 else number < 1000
+    return f" {UNEVEN_WORD}" if is_marked else ""
 
 
 def text(chance: random.Random, most: int) -> str:
@@ -76,6 +85,24 @@ def queries(chance: random.Random, stored: Sequence[tuple[str, str]]) -> Iterato
         start = chance.randrange(len(whole))
         piece: str = chance.choice(CASES)(whole[start : start + chance.choice([1, 2, 3, 4, 8, 30])])
         yield piece
+
+
+async def check_first_matches(session: StoreSession, query: PromptQuery, newest_first: Sequence[str]) -> None:
+    """Check a page of a search that counts a limited number of matches."""
+    most = query.max_matches
+    titles = list(newest_first) if query.order == "updated" else sorted(newest_first, key=name_of)
+    total, page = await session.read(partial(find_page, query), slow=True)
+    assert total == len(titles[:most]), query
+    assert [item.title for item in page] == titles[:most][query.offset : query.offset + query.limit], query
+
+
+def name_of(title: str) -> str:
+    """Return the name of the document with a title, which begins with its number."""
+    return f"p{title.partition(' ')[0]}"
+
+
+async def find_page(query: PromptQuery, transaction: Transaction) -> tuple[int, list[PromptSummary]]:
+    return await transaction.prompts.page(query)
 
 
 @pytest.mark.timeout(300)
@@ -111,18 +138,27 @@ async def test_difficult_queries_find_exactly_the_matches(session: StoreSession)
         ]
         offset = chance.choice([0, 0, 1, LIMIT, len(expected), len(expected) + 5])
 
-        async def ask(
-            transaction: Transaction, query: str = query, offset: int = offset
-        ) -> tuple[int, list[PromptSummary]]:
-            return await transaction.prompts.page(
-                PromptQuery(project=session.project, text=query, limit=LIMIT, offset=offset)
-            )
-
-        total, page = await session.read(ask, slow=True)
+        asked = PromptQuery(project=session.project, text=query, limit=LIMIT, offset=offset)
+        total, page = await session.read(partial(find_page, asked), slow=True)
         assert total == len(expected), query
         assert [(item.title, item.snippet) for item in page] == [
             (title, snippet_around(content, query)) for title, content in expected[offset : offset + LIMIT]
         ], query
+        if matches % 3 == 0:
+            most = chance.choice([5, 100, DOCUMENTS])
+            first = PromptQuery(
+                project=session.project,
+                text=query,
+                order=chance.choice(ORDERS),
+                limit=LIMIT,
+                offset=chance.choice([0, 0, LIMIT, most - 2]),
+                max_matches=most,
+            )
+            await check_first_matches(session, first, [title for title, _ in expected])
         matches += total > 0
         empty += total == 0
+    uneven = [title for title, content, *_ in newest_first if UNEVEN_WORD in content]
+    for limit in (LIMIT, 110):
+        first = PromptQuery(project=session.project, text=UNEVEN_WORD, limit=limit, max_matches=120)
+        await check_first_matches(session, first, uneven)
     assert min(matches, empty) > QUERIES * 0.05, "both sorts of query should be tried"

@@ -32,6 +32,8 @@ LOCK_SECONDS: Final = 25.0
 
 #: Longer than the server's own limit, in case the server does not enforce it.
 COMMAND_SECONDS: Final = STATEMENT_SECONDS + 5
+#: The maximum duration of a statement that changes all rows of a table or builds an index of them.
+REBUILD_SECONDS: Final = 86_400.0
 
 #: How long a process that hangs in a transaction can block other writers.
 IDLE_SECONDS: Final = 10.0

@@ -1,23 +1,37 @@
-"""Search for prompts in PostgreSQL by text and tags."""
+"""Search for prompts in PostgreSQL by text and tags.
+
+A first step finds all matches by an index on texts or tags and materialises them. Without it, the planner
+sometimes expects that reading prompts in the order of the result finds a page sooner, and reads all of them.
+"""
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from dittybag.domain.prompts import PromptOrder
 from dittybag.domain.queries import PromptQuery
 from dittybag.storage.postgres.postgres_driver import PostgresDriver, is_storable
-from dittybag.storage.postgres.postgres_text_search import contains, pattern
+from dittybag.storage.postgres.postgres_text_search import contains, has_trigram, pattern
 from dittybag.storage.postgres.row_security import RowSecurity
-from dittybag.storage.sql.prompt_table import PROMPT_ORDERS
+from dittybag.storage.sql.prompt_table import PROMPT_COUNT, PROMPT_ORDERS
 from dittybag.storage.sql.sql_driver import Bindings
 
-#: A query without such a sequence cannot use the trigram index.
-_TRIGRAM: Final = re.compile(r"[^\W_]{3}")
+#: The number of prompts that are compared to see how frequent matches are.
+_SAMPLE: Final = 200
+#: To compare a prompt takes this many times as long as to find one by an index.
+_COMPARING: Final = 2
+#: The index finds up to this many times as many matches as are counted, because they are sorted afterwards.
+_MORE: Final = 4
+#: How many more prompts are compared than should suffice.
+_MARGIN: Final = 1.4
 
 
 class PromptSearch:
-    """Finds the numbers of prompts."""
+    """Finds the numbers of prompts.
+
+    In every statement, $1 is the project. All statements see all rows, because a policy would keep PostgreSQL
+    from using an index, and check themselves that the viewer can see the project.
+    """
 
     def __init__(self, driver: PostgresDriver, row_security: RowSecurity) -> None:
         self._driver = driver
@@ -27,51 +41,127 @@ class PromptSearch:
         """Count the matching prompts; return the numbers of a page of them."""
         if not _is_storable(query):
             return 0, []
-        condition, bindings = await self._row_security.indexed_condition("prompts", *_matching(query))
-        filters = list(bindings.values)
-        rows = await self._driver.rows(
-            f"""SELECT number, count(*) OVER () FROM prompts WHERE {condition}
-                ORDER BY {PROMPT_ORDERS[query.order]} {bindings.page(query.limit, query.offset)}""",
+        async with self._row_security.as_indexed_operator():
+            tag = _only_tag(query)
+            return await self._find_all(query) if tag is None else await self._find_tagged(query, tag)
+
+    async def _find_tagged(self, query: PromptQuery, tag: str) -> tuple[int, list[int]]:
+        """Find the prompts with one tag, whose number is kept."""
+        bindings = Bindings(query.project, tag)
+        allowed = self._row_security.project_condition("$1", bindings)
+        sql = f"SELECT count FROM tag_counts WHERE project = $1 AND tag = $2 AND {allowed}"
+        total = await self._driver.value(sql, *bindings.values) or 0
+        prompts = await self._count_prompts(query)
+        page = await self._frequent_page(query, total, prompts) if total else []
+        return total, (await self._find_all(query))[1] if page is None else page
+
+    async def find_first(self, query: PromptQuery, most: int) -> tuple[int, list[int]]:
+        """Count the matching prompts, at most `most`; return the numbers of a page of the first of them."""
+        if not _is_storable(query):
+            return 0, []
+        async with self._row_security.as_indexed_operator():
+            tried, numbers = await self._compare(query, _SAMPLE, query.order)
+            if tried < _SAMPLE:
+                return min(len(numbers), most), _page(query, numbers[:most])
+            prompts = await self._count_prompts(query)
+            share = len(numbers) / tried
+            if not await self._has_frequent(query, most, share, prompts):
+                total, page = await self._find_all(query, most * _MORE)
+                if total < most * _MORE:
+                    return min(total, most), page[: max(most - query.offset, 0)]
+            found = await self._frequent_page(query, int(share * prompts), prompts)
+            page = (await self._find_all(query))[1] if found is None else found
+            return most, page[: max(most - query.offset, 0)]
+
+    async def _count_prompts(self, query: PromptQuery) -> int:
+        """Return how many prompts the project has."""
+        return int(await self._driver.value(f"SELECT {PROMPT_COUNT}", query.project))
+
+    async def _has_frequent(self, query: PromptQuery, most: int, share: float, prompts: int) -> bool:
+        """Whether there are at least `most` matches, if comparing texts tells it sooner than the index.
+
+        `share`: what part of the prompts probably matches.
+        """
+        # The index reads all matches.
+        if not share or most / share * _COMPARING > share * prompts:
+            return False
+        _, numbers = await self._compare(query, int(most / share * _MARGIN), "created")
+        return len(numbers) >= most
+
+    async def _frequent_page(self, query: PromptQuery, matches: int, prompts: int) -> list[int] | None:
+        """Return a page if comparing texts in the order of the query finds it sooner than the index.
+
+        `matches`: the probable number of all matches.
+        """
+        wanted = query.offset + query.limit
+        compared = int(wanted * prompts / matches * _MARGIN) if matches else prompts
+        if compared * _COMPARING > matches:
+            return None
+        _, numbers = await self._compare(query, compared, query.order)
+        return _page(query, numbers) if len(numbers) >= wanted else None
+
+    async def _compare(self, query: PromptQuery, most: int, order: PromptOrder) -> tuple[int, list[int]]:
+        """Compare the first prompts in an order one by one. Returns how many, and the matching ones."""
+        bindings = Bindings(query.project, most)
+        matches = _matches(query, bindings)
+        allowed = self._row_security.project_condition("$1", bindings)
+        sorted_by = f"ORDER BY {PROMPT_ORDERS[order]}"
+        row = await self._driver.row(
+            f"""WITH compared AS MATERIALIZED (
+                    SELECT number, updated_at, name, {matches} AS matches FROM prompts
+                    WHERE project = $1 AND {allowed} {sorted_by} LIMIT $2)
+                SELECT (SELECT count(*) FROM compared),
+                       ARRAY(SELECT number FROM compared WHERE matches {sorted_by})""",
             *bindings.values,
         )
-        if not rows:
-            return await self._driver.value(f"SELECT count(*) FROM prompts WHERE {condition}", *filters), []
-        return rows[0][1], [row[0] for row in rows]
+        assert row is not None
+        return row[0], row[1]
 
-    async def find_first(self, query: PromptQuery, limit: int) -> list[int]:
-        """Return the numbers of the first matches in the order of the query."""
-        if not _is_storable(query):
-            return []
-        condition, bindings = _matching(query)
-        order = f"ORDER BY {PROMPT_ORDERS[query.order]}"
-        most = f"LIMIT {bindings.add(limit)}"
-        sql = f"SELECT number FROM prompts WHERE {condition}"
-        # Few matches are found fastest without an order, many with it.
-        rows = await self._driver.rows(f"{sql} {most}", *bindings.values)
-        if len(rows) == limit:
-            rows = await self._driver.rows(f"{sql} {order} {most}", *bindings.values)
-        elif rows:
-            sql = f"SELECT number FROM prompts WHERE number = ANY($1) {order}"
-            rows = await self._driver.rows(sql, [row[0] for row in rows])
-        return [row[0] for row in rows]
+    async def _find_all(self, query: PromptQuery, most: int | None = None) -> tuple[int, list[int]]:
+        """Find the matches by an index, at most `most` of them, which are then any of all."""
+        bindings = Bindings(query.project)
+        matches = _matches(query, bindings)
+        if query.text and not has_trigram(query.text):
+            # Keeps PostgreSQL from reading the whole trigram index, which is slowest.
+            matches += " IS TRUE"
+        allowed = self._row_security.project_condition("$1", bindings)
+        end = "" if most is None else f"LIMIT {bindings.add(most)}"
+        page = bindings.page(query.limit, query.offset)
+        row = await self._driver.row(
+            f"""WITH found AS MATERIALIZED (
+                    SELECT number, updated_at, name FROM prompts
+                    WHERE project = $1 AND {matches} AND {allowed} {end})
+                SELECT (SELECT count(*) FROM found),
+                       ARRAY(SELECT number FROM found ORDER BY {PROMPT_ORDERS[query.order]} {page})""",
+            *bindings.values,
+        )
+        assert row is not None
+        return row[0], row[1]
 
 
 def _is_storable(query: PromptQuery) -> bool:
     return all(map(is_storable, (query.text, *query.all_tags)))
 
 
-def _matching(query: PromptQuery) -> tuple[str, Bindings]:
-    """Return the SQL condition of a query."""
-    bindings = Bindings(query.project)
-    condition = "project = $1"
+def _only_tag(query: PromptQuery) -> str | None:
+    """Return the tag of a query that has no other condition."""
+    tags = query.any_tag + query.all_tags
+    return tags[0] if len(tags) == 1 and not query.text else None
+
+
+def _page(query: PromptQuery, numbers: list[int]) -> list[int]:
+    return numbers[query.offset : query.offset + query.limit]
+
+
+def _matches(query: PromptQuery, bindings: Bindings) -> str:
+    """SQL for whether a prompt of the project matches."""
+    conditions = []
     if query.any_tag:
-        condition += f" AND tags && {bindings.add([tag for tag in query.any_tag if is_storable(tag)])}"
+        tags = bindings.add([tag for tag in query.any_tag if is_storable(tag)])
+        conditions.append(f"tags && {tags}")
     if query.all_tags:
-        condition += f" AND tags @> {bindings.add(list(query.all_tags))}"
+        conditions.append(f"tags @> {bindings.add(list(query.all_tags))}")
     if query.text:
         wanted = bindings.add(pattern(query.text))
-        condition += f" AND ({contains('title', wanted)} OR {contains('content', wanted)})"
-        if query.max_matches is not None and _TRIGRAM.search(query.text) is None:
-            # Keeps PostgreSQL from reading the whole trigram index, which is slowest.
-            condition += " IS TRUE"
-    return condition, bindings
+        conditions.append(f"({contains('title', wanted)} OR {contains('content', wanted)})")
+    return f"({' AND '.join(conditions)})"

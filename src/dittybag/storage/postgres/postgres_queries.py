@@ -17,7 +17,7 @@ from dittybag.storage.postgres.postgres_connections import PostgresConnection
 from dittybag.storage.postgres.postgres_driver import PostgresDriver
 from dittybag.storage.postgres.postgres_prompt_search import PromptSearch
 from dittybag.storage.postgres.postgres_ranked_search import PostgresRankedSearch
-from dittybag.storage.postgres.postgres_text_search import contains, pattern
+from dittybag.storage.postgres.postgres_text_search import contains, has_trigram, pattern
 from dittybag.storage.postgres.row_security import RowSecurity
 from dittybag.storage.postgres.word_vectors import word_columns
 from dittybag.storage.sql.connected_tables import ConnectedTables
@@ -27,6 +27,7 @@ from dittybag.storage.sql.sql_driver import Bindings, contains_pattern
 class PostgresQueries:
     """See `dittybag.storage.sql.native_queries.NativeQueries`."""
 
+    resource_counts_sql = "resource_counts"
     tagged_sql = "SELECT number FROM prompts WHERE project = $1 AND tags @> ARRAY[$2]"
 
     def __init__(self, driver: PostgresDriver, row_security: RowSecurity) -> None:
@@ -55,12 +56,26 @@ class PostgresQueries:
         return " AND ".join(f"({condition})" for condition in conditions) or "true"
 
     async def word_candidates(self, text: str, bindings: Bindings) -> str:
-        return "true"
+        if not any(map(has_trigram, search_words(text))):
+            return "true"
+        columns = ("title", "notes")
+        if self._row_security.is_operator:
+            found = f"SELECT id FROM tasks WHERE {self.word_condition(text, columns, bindings)}"
+            return f"id IN (WITH found AS MATERIALIZED ({found}) SELECT id FROM found)"
+        own = Bindings()
+        condition = self.word_condition(text, columns, own)
+        return f"id = ANY({bindings.add(await self._row_security.find_keys('tasks', 'id', condition, own))})"
 
     async def indexed_condition(
         self, kind: Kind, text: str, condition: str, bindings: Bindings
     ) -> tuple[str, Bindings]:
-        return await self._row_security.indexed_condition(ENTITY_TYPES[kind].table, condition, bindings)
+        described = ENTITY_TYPES[kind]
+        if self._row_security.is_operator:
+            found = f"SELECT {described.key} FROM {described.table} WHERE {condition}"
+            found = f"WITH found AS MATERIALIZED ({found}) SELECT {described.key} FROM found"
+            return f"{described.key} = ANY(ARRAY({found}))", bindings
+        keys = await self._row_security.find_keys(described.table, described.key, condition, bindings)
+        return f"{described.key} = ANY($1)", Bindings(keys)
 
     def as_operator(self) -> AbstractAsyncContextManager[None]:
         return self._row_security.as_operator()

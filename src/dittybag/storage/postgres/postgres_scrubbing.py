@@ -19,7 +19,9 @@ from dittybag.storage.postgres.postgres_connections import (
 _TABLES: Final = (
     "projects",
     "prompts",
+    "tag_counts",
     "resources",
+    "resource_counts",
     "tasks",
     "open_tasks",
     "open_labels",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Final
 
 from dittybag.storage.postgres.postgres_connections import PostgresConnection
@@ -13,6 +13,8 @@ from dittybag.storage.sql.sql_driver import Bindings
 _PERMANENT_OPERATOR: Final = "*"
 
 _SET_FOR_TRANSACTION: Final = "SELECT set_config('dittybag.viewer', $1, true)"
+_SET_PLANNING: Final = "SELECT set_config('plan_cache_mode', $1, true)"
+_SET_BOTH: Final = f"{_SET_FOR_TRANSACTION}, set_config('plan_cache_mode', $2, true)"
 
 
 def viewer_setting(viewer: str | None) -> str:
@@ -29,6 +31,11 @@ class RowSecurity:
         self._session_setting: str | None = None
         #: The current viewer: of the transaction, or else of the session.
         self._viewer: str | None = None
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether the current viewer is the operator."""
+        return self._viewer is None
 
     def is_set_to(self, viewer: str) -> bool:
         """Whether this user was the last viewer of the session."""
@@ -54,7 +61,7 @@ class RowSecurity:
         self._viewer = viewer
 
     @asynccontextmanager
-    async def as_operator(self, operator_setting: str = "") -> AsyncIterator[None]:
+    async def as_operator(self) -> AsyncIterator[None]:
         """Make the operator the viewer in this block, within a transaction.
 
         The rows that are read must not reach the user. An error ends the transaction and this setting.
@@ -62,27 +69,45 @@ class RowSecurity:
         if self._viewer is None:
             yield
             return
-        await self._connection.fetchval(_SET_FOR_TRANSACTION, operator_setting)
+        await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(None))
         yield
         await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(self._viewer))
 
-    def as_indexed_operator(self) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def as_indexed_operator(self) -> AsyncIterator[None]:
         """Make the operator the viewer in this block, with statements that use indexes on texts.
 
-        These statements are planned for the operator, so no other query may have the same text.
-        """
-        return self.as_operator(_PERMANENT_OPERATOR)
-
-    async def indexed_condition(self, table: str, condition: str, bindings: Bindings) -> tuple[str, Bindings]:
-        """Return a condition for the same rows that is fast for every viewer.
-
-        For a user, PostgreSQL must check the policies of a row before it compares texts, so it cannot use an
-        index on texts. The operator therefore finds the numbers first. The user's own query then applies the
-        policies to them.
+        These statements are planned for the operator, so no other query may have the same text. They are
+        planned for each search: a plan for any text suits neither a rare nor a common one.
         """
         if self._viewer is None:
-            return condition, bindings
+            # Until the end of the transaction, which does no harm.
+            await self._connection.fetchval(_SET_PLANNING, "force_custom_plan")
+            yield
+            return
+        await self._connection.fetchval(_SET_BOTH, _PERMANENT_OPERATOR, "force_custom_plan")
+        yield
+        await self._connection.fetchval(_SET_BOTH, viewer_setting(self._viewer), "auto")
+
+    def project_condition(self, project: str, bindings: Bindings) -> str:
+        """SQL for whether the policies show the rows of the project of a placeholder.
+
+        For statements that see all rows.
+        """
+        if self._viewer is None:
+            return "true"
+        return f"""(NOT EXISTS (SELECT FROM restricted_projects AS restricted
+                                WHERE restricted.project = {project})
+                    OR EXISTS (SELECT FROM members WHERE members.project = {project}
+                               AND user_name = {bindings.add(self._viewer)}))"""
+
+    async def find_keys(self, table: str, key: str, condition: str, bindings: Bindings) -> list[int]:
+        """Return the keys of all rows with a condition on texts, also of those that are hidden.
+
+        For a user, PostgreSQL must check the policies of a row before it compares texts, so it cannot use an
+        index on texts. The operator therefore finds the keys first. The user's own query must then apply the
+        policies to them.
+        """
         async with self.as_indexed_operator():
-            sql = f"SELECT number AS candidate FROM {table} WHERE {condition}"
-            rows = await self._connection.fetch(sql, *bindings.values)
-        return "number = ANY($1)", Bindings([row[0] for row in rows])
+            sql = f"SELECT {key} AS candidate FROM {table} WHERE {condition}"
+            return [row[0] for row in await self._connection.fetch(sql, *bindings.values)]

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.storage.postgres.postgres_connections import DRIVER_ERRORS, PostgresConnection, quoted
+from dittybag.storage.postgres.postgres_connections import (
+    DRIVER_ERRORS,
+    REBUILD_SECONDS,
+    PostgresConnection,
+    quoted,
+)
 
 #: The indexed expressions of each table, the same as in `text_search.contains`.
 _SEARCHED: Final = {
     "prompts": ("coalesce(folded_title, lower(title))", "coalesce(folded_content, lower(content))"),
-    "resources": ("lower(name)", "coalesce(folded_title, lower(title))", "folded_content"),
+    "resources": ("lower(name)", "lower(uri)", "coalesce(folded_title, lower(title))", "folded_content"),
     "tasks": ("coalesce(folded_title, lower(title))", "coalesce(folded_notes, lower(notes))"),
 }
 
@@ -18,9 +23,10 @@ _EXTENSION: Final = """SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_
 
 
 async def are_missing(connection: PostgresConnection) -> bool:
-    """Whether the extension is installed but the indexes do not exist."""
-    sql = f"SELECT EXISTS ({_EXTENSION}) AND to_regclass('prompts_trigrams') IS NULL"
-    return bool(await connection.fetchval(sql))
+    """Whether the extension is installed but some of the indexes do not exist."""
+    names = ", ".join(f"('{table}_trigrams')" for table in _SEARCHED)
+    missing = f"EXISTS (SELECT FROM (VALUES {names}) AS indexes (name) WHERE to_regclass(name) IS NULL)"
+    return bool(await connection.fetchval(f"SELECT EXISTS ({_EXTENSION}) AND {missing}"))
 
 
 async def create_trigram_indexes(connection: PostgresConnection) -> None:
@@ -35,7 +41,8 @@ async def create_trigram_indexes(connection: PostgresConnection) -> None:
         # A short pending list: the write that fills it has to merge all of it.
         await connection.execute(
             f"""CREATE INDEX IF NOT EXISTS {table}_trigrams ON {table} USING gin ({columns})
-                WITH (gin_pending_list_limit = 256)"""
+                WITH (gin_pending_list_limit = 256)""",
+            timeout=REBUILD_SECONDS,
         )
 
 

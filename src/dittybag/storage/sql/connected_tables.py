@@ -33,7 +33,7 @@ class ConnectedTables:
         self.native = native
         self.rows: dict[Kind, EntityRows] = {kind: EntityRows(kind, driver) for kind in ENTITY_TYPES}
         self.contents = ContentTable(driver)
-        self.projects = ProjectTable(driver, self.rows["project"])
+        self.projects = ProjectTable(driver, self.rows["project"], native)
         self.prompts = PromptTable(driver, self.rows["prompt"], native)
         self.resources = ResourceTable(driver, self.rows["resource"], native, self.contents)
         self.tasks = TaskTable(driver, self.rows["task"], native)

@@ -25,6 +25,8 @@ class RankedQueries(Protocol):
 class NativeQueries(Protocol):
     """Finds rows with the indexes of one database. The results are those of every other database."""
 
+    #: SQL for rows with a `project`, a `mime_type` and a `count`, whose sum is the number of resources.
+    resource_counts_sql: str
     #: SQL for the numbers of the prompts of project $1 that have tag $2.
     tagged_sql: str
 
@@ -35,8 +37,8 @@ class NativeQueries(Protocol):
         """Count the prompts with a text or tags; return the numbers of a page of them, in any order."""
         ...
 
-    async def find_first_prompts(self, query: PromptQuery, limit: int) -> list[int]:
-        """Return the numbers of the first prompts with a text or tags, in the order of the query."""
+    async def find_first_prompts(self, query: PromptQuery, most: int) -> tuple[int, list[int]]:
+        """Like `find_prompts`, but count and return only the first `most` of all matches."""
         ...
 
     def has_uri(self, uri: str, bindings: Bindings) -> str:
@@ -62,7 +64,10 @@ class NativeQueries(Protocol):
     async def indexed_condition(
         self, kind: Kind, text: str, condition: str, bindings: Bindings
     ) -> tuple[str, Bindings]:
-        """Return a condition for the same rows that uses an index of the searched texts."""
+        """Return a condition for the same rows that uses an index of the searched texts.
+
+        `text`: what the index of all searched texts of an entity contains; empty for other conditions.
+        """
         ...
 
     def as_operator(self) -> AbstractAsyncContextManager[None]:

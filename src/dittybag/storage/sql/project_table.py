@@ -6,18 +6,21 @@ from dittybag.domain.projects import Project, ProjectSize
 from dittybag.domain.queries import OWN_TASKS, TaskView
 from dittybag.domain.text import fold
 from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
+from dittybag.storage.sql.native_queries import NativeQueries
 from dittybag.storage.sql.prompt_table import PROMPT_COUNT
+from dittybag.storage.sql.resource_table import resource_count
 from dittybag.storage.sql.sql_driver import Bindings, SqlDriver
 from dittybag.storage.sql.task_boards import OPEN
-from dittybag.storage.sql.task_visibility import visible_tasks
+from dittybag.storage.sql.task_visibility import visible_source
 
 
 class ProjectTable:
     """See `dittybag.domain.ports.ProjectRepository`."""
 
-    def __init__(self, driver: SqlDriver, rows: EntityRows) -> None:
+    def __init__(self, driver: SqlDriver, rows: EntityRows, native: NativeQueries) -> None:
         self._driver = driver
         self._rows = rows
+        self._native = native
         # Built once: nearly every use case looks for its project.
         self._by_id, self._by_name = (rows.select_sql("WHERE id = $1"), rows.select_sql("WHERE name = $1"))
 
@@ -33,7 +36,7 @@ class ProjectTable:
         rows = await self._driver.rows(
             f"""SELECT {columns_sql("project")},
                        coalesce((SELECT count FROM prompt_counts WHERE project = projects.id), 0),
-                       (SELECT count(*) FROM resources WHERE project = projects.id),
+                       {resource_count(self._native, "counts.project = projects.id")},
                        coalesce(found, 0)
                 FROM projects
                 LEFT JOIN (SELECT project, count(*) AS found FROM tasks GROUP BY project) AS counted
@@ -51,9 +54,9 @@ class ProjectTable:
 
     async def count_contents(self, id: int, user: str, view: TaskView = OWN_TASKS) -> tuple[int, int, int]:
         bindings = Bindings(id, user)
-        visible = visible_tasks(self._driver, view, bindings, "$2")
+        tasks, visible = visible_source(self._driver, view, bindings, "$2")
         sql = f"""SELECT {PROMPT_COUNT},
-                         (SELECT count(*) FROM resources WHERE project = $1),
-                         (SELECT count(*) FROM tasks WHERE {visible} AND {OPEN})"""
+                         {resource_count(self._native, "project = $1")},
+                         (SELECT count(*) FROM {tasks} WHERE {visible} AND {OPEN})"""
         row = await self._driver.row(sql, *bindings.values)
         return (0, 0, 0) if row is None else (row[0], row[1], row[2])

@@ -10,18 +10,13 @@ from dittybag.domain.queries import PromptQuery
 from dittybag.domain.text import SNIPPET_LENGTH, snippet_around
 from dittybag.storage.sql.entity_rows import EntityRows, json_reader
 from dittybag.storage.sql.native_queries import NativeQueries
+from dittybag.storage.sql.page_ends import from_nearer_end
 from dittybag.storage.sql.sql_driver import Row, SqlDriver
 
 PROMPT_ORDERS: Final[dict[PromptOrder, str]] = {
     "updated": "updated_at DESC, number DESC",
     "created": "number DESC",
     "name": "name",
-}
-
-_REVERSED_ORDERS: Final[dict[PromptOrder, str]] = {
-    "updated": "updated_at, number",
-    "created": "number",
-    "name": "name DESC",
 }
 
 #: SQL for the number of prompts of project $1, which is kept. A count of 0 has no row.
@@ -83,27 +78,16 @@ class PromptTable:
         if query.max_matches is None:
             total, numbers = await self._native.find_prompts(query)
         else:
-            found = await self._native.find_first_prompts(query, query.max_matches)
-            total, numbers = len(found), found[query.offset : query.offset + query.limit]
+            total, numbers = await self._native.find_first_prompts(query, query.max_matches)
         condition = self._driver.any_of("number", "$1")
         return total, await self._summaries(query, condition, self._driver.list_value(numbers))
 
     async def _unfiltered_page(self, query: PromptQuery) -> tuple[int, list[PromptSummary]]:
         total = await self._driver.value(f"SELECT {PROMPT_COUNT}", query.project)
-        if query.offset >= total:
-            return total, []
-        order, limit, offset = (
-            PROMPT_ORDERS[query.order],
-            min(query.limit, total - query.offset),
-            query.offset,
-        )
-        if offset > total // 2:
-            # Skipping rows takes time, so a page near the end is found from there.
-            order, offset = _REVERSED_ORDERS[query.order], total - offset - limit
         # A key that the index contains, so that only the rows of this page are read.
         key, of_project = ("name", "project = $1 AND ") if query.order == "name" else ("number", "")
-        page = f"""SELECT {key} FROM prompts WHERE project = $1
-                   ORDER BY {order} LIMIT $2 OFFSET $3"""
+        order, limit, offset = from_nearer_end(PROMPT_ORDERS[query.order], query.limit, query.offset, total)
+        page = f"SELECT {key} FROM prompts WHERE project = $1 ORDER BY {order} LIMIT $2 OFFSET $3"
         # A number is unique, so SQLite must not look for it among those of the project.
         condition = f"{of_project}{key} IN ({page})"
         return total, await self._summaries(query, condition, query.project, limit, offset)

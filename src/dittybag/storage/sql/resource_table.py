@@ -10,6 +10,7 @@ from dittybag.domain.text import fold, snippet_around, snippet_start
 from dittybag.storage.sql.content_table import ContentTable
 from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
 from dittybag.storage.sql.native_queries import NativeQueries
+from dittybag.storage.sql.page_ends import from_nearer_end
 from dittybag.storage.sql.sql_driver import (
     Bindings,
     SqlDriver,
@@ -24,6 +25,8 @@ _ORDERS: Final[dict[ResourceOrder, str]] = {
     "size": "size DESC, number DESC",
     "type": "mime_type, name",
 }
+
+_SUM: Final = "CAST(sum(count) AS bigint)"
 
 
 class ResourceTable:
@@ -63,18 +66,33 @@ class ResourceTable:
         return [row[0] for row in await self._driver.rows(sql, project, pattern, limit)]
 
     async def types(self, project: int, limit: int) -> list[tuple[str, int]]:
-        sql = """SELECT mime_type, count(*) FROM resources WHERE project = $1
-                 GROUP BY mime_type ORDER BY count(*) DESC, mime_type LIMIT $2"""
+        sql = f"""SELECT mime_type, {_SUM} AS total FROM {self._native.resource_counts_sql} AS counts
+                  WHERE project = $1 GROUP BY mime_type ORDER BY total DESC, mime_type LIMIT $2"""
         return [(row[0], row[1]) for row in await self._driver.rows(sql, project, limit)]
 
     async def page(self, query: ResourceQuery) -> tuple[int, list[Resource]]:
         condition, bindings = _filtered(query)
-        if query.text:
-            # A URI is compared like a name, because it often ends with the name.
-            plain = f"LIKE {bindings.add(contains_pattern(ascii_lower(query.text)))} ESCAPE '\\'"
-            title = self._native.column_condition("title", query.text, bindings)
-            condition += f" AND (lower(name) {plain} OR lower(uri) {plain} OR {title})"
+        if not query.text:
+            return await self._unfiltered_page(query, condition, bindings)
+        # A URI is compared like a name, because it often ends with the name.
+        plain = f"LIKE {bindings.add(contains_pattern(ascii_lower(query.text)))} ESCAPE '\\'"
+        title = self._native.column_condition("title", query.text, bindings)
+        condition += f" AND (lower(name) {plain} OR lower(uri) {plain} OR {title})"
+        condition, bindings = await self._native.indexed_condition("resource", "", condition, bindings)
         return await self._page(query, condition, bindings)
+
+    async def _unfiltered_page(
+        self, query: ResourceQuery, condition: str, bindings: Bindings
+    ) -> tuple[int, list[Resource]]:
+        """Return a page of all resources, or of those of a MIME type. Their number is kept."""
+        count = f"SELECT {resource_count(self._native, condition)}"
+        total = await self._driver.value(count, *bindings.values) or 0
+        order, limit, offset = from_nearer_end(_ORDERS[query.order], query.limit, query.offset, total)
+        page = (
+            f"SELECT number FROM resources WHERE {condition} ORDER BY {order} {bindings.page(limit, offset)}"
+        )
+        clauses = f"WHERE number IN ({page}) ORDER BY {_ORDERS[query.order]}"
+        return total, await self._rows.select(clauses, *bindings.values)
 
     async def search(self, query: ResourceQuery) -> tuple[int, list[tuple[Resource, str]]]:
         condition, bindings = _filtered(query)
@@ -92,11 +110,9 @@ class ResourceTable:
     ) -> tuple[int, list[Resource]]:
         source = f"FROM resources WHERE {condition}"
         filters = list(bindings.values)
-        # A filtered list is counted while it is scanned; an index counts the unfiltered one.
-        count = "count(*) OVER ()" if len(filters) > 1 else f"(SELECT count(*) {source})"
         order = _ORDERS[query.order]
         # Sort only the keys, not whole rows.
-        page = f"""SELECT number AS chosen, {count} AS total {source}
+        page = f"""SELECT number AS chosen, count(*) OVER () AS total {source}
                    ORDER BY {order} {bindings.page(query.limit, query.offset)}"""
         sql = f"""SELECT {columns_sql("resource")}, total
                   FROM ({page}) AS page JOIN resources ON number = chosen ORDER BY {order}"""
@@ -110,6 +126,11 @@ class ResourceTable:
         if not resource.is_text:
             return snippet_start(resource.description or "")
         return snippet_around((await self._contents.read(resource.sha256)).decode(), text)
+
+
+def resource_count(native: NativeQueries, condition: str) -> str:
+    """SQL for the number of resources with a condition on the project and the MIME type."""
+    return f"(SELECT coalesce({_SUM}, 0) FROM {native.resource_counts_sql} AS counts WHERE {condition})"
 
 
 def _filtered(query: ResourceQuery) -> tuple[str, Bindings]:

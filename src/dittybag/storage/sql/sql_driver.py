@@ -69,6 +69,10 @@ class SqlDriver(Protocol):
         """SQL for a field of a JSON object, as text."""
         ...
 
+    def rows_with_either(self, table: str, first: str, second: str) -> tuple[str, str]:
+        """SQL for the rows with one of two conditions, which never have both: a source and a condition."""
+        ...
+
     def unindexed(self, column: str) -> str:
         """SQL for a column that keeps the database from using an index where a scan is faster."""
         ...

@@ -15,7 +15,7 @@ from dittybag.domain.tasks import (
     TaskOrder,
 )
 from dittybag.storage.sql.sql_driver import Bindings, Row, SqlDriver, is_number
-from dittybag.storage.sql.task_visibility import visible_tasks
+from dittybag.storage.sql.task_visibility import visible_source
 
 COMPLETED: Final = "completed_at IS NOT NULL"
 #: A dropped task is neither open nor completed.
@@ -92,7 +92,7 @@ class BoardQuery:
         self.bindings = Bindings(user)
         self._listed = f"{_LISTED_COLUMNS}, {driver.json_length('comments')}"
         # Both have the same placeholders, of which a statement must use all.
-        self._visible = visible_tasks(driver, view, self.bindings, "$1", column=_USER)
+        self._source, self._visible = visible_source(driver, view, self.bindings, "$1", column=_USER)
         # Where no index covers the query, a full scan takes a quarter of the time.
         self._visible_in_scan = self._visible.replace(_USER, driver.unindexed(_USER))
         self._has_text = False
@@ -143,7 +143,7 @@ class BoardQuery:
 
     def _from_where(self, *, is_scanned: bool) -> str:
         visible = self._visible_in_scan if is_scanned else self._visible
-        return f"FROM tasks WHERE {' AND '.join([visible, *self._conditions])}"
+        return f"FROM {self._source} WHERE {' AND '.join([visible, *self._conditions])}"
 
     def sizes_sql(self, by: TaskGrouping | None) -> str:
         """SQL for the number of tasks in each column: rows of key and count."""

@@ -26,7 +26,7 @@ from dittybag.storage.sql.task_boards import (
     fill_columns,
     team_conditions,
 )
-from dittybag.storage.sql.task_visibility import visible_tasks
+from dittybag.storage.sql.task_visibility import visible_source, visible_tasks
 
 #: In microseconds. In every time zone, days begin on a quarter-hour boundary.
 _QUARTER_HOUR: Final = 900_000_000
@@ -58,14 +58,14 @@ class TaskTable:
         return bool(await self._driver.value(sql, user))
 
     async def page(self, query: TaskQuery) -> list[Task]:
-        condition, bindings = await self._matching(query)
+        source, bindings = await self._matching(query)
         # The index finds the page, so only its rows are read.
         page = f"{_ORDER} {bindings.page(query.limit, query.offset)}"
-        clauses = f"WHERE id IN (SELECT id FROM tasks WHERE {condition} {page}) {_ORDER}"
+        clauses = f"WHERE id IN (SELECT id FROM {source} {page}) {_ORDER}"
         return await self._rows.select(clauses, *bindings.values)
 
     async def search(self, query: TaskQuery) -> tuple[int, list[Task]]:
-        condition, bindings = await self._matching(query)
+        source, bindings = await self._matching(query)
         filters = list(bindings.values)
         size, fits = "0", ""
         if query.max_bytes is not None:
@@ -73,22 +73,23 @@ class TaskTable:
         rows = await self._driver.rows(
             f"""WITH matched AS (
                     SELECT id AS matched_id, count(*) OVER () AS total, {size} AS size
-                    FROM tasks WHERE {condition}
+                    FROM {source}
                 )
                 SELECT {columns_sql("task")}, total FROM matched JOIN tasks ON id = matched_id {fits}
                 {_ORDER} {bindings.page(query.limit, query.offset)}""",
             *bindings.values,
         )
         if not rows and query.offset:
-            sql = f"SELECT count(*) FROM tasks WHERE {condition}"
+            sql = f"SELECT count(*) FROM {source}"
             return await self._driver.value(sql, *filters) or 0, []
         return (rows[0][-1] if rows else 0), [self._rows.from_row(row) for row in rows]
 
     async def _matching(self, query: TaskQuery) -> tuple[str, Bindings]:
-        """Return the SQL condition of a query."""
+        """Return the SQL for the tasks of a query: a source and a condition."""
         bindings = Bindings(query.user)
         column = self._driver.unindexed(_USER) if query.text else _USER
-        conditions = [visible_tasks(self._driver, query.view, bindings, "$1", column=column)]
+        source, visible = visible_source(self._driver, query.view, bindings, "$1", column=column)
+        conditions = [visible]
         if query.project is not None:
             is_project = f"project = {bindings.add(query.project)}"
             or_none = query.project == NO_PROJECT
@@ -112,12 +113,12 @@ class TaskTable:
             columns = ["title"] * query.in_title + ["notes"] * query.in_notes
             conditions.append(await self._native.word_candidates(query.text, bindings))
             conditions.append(self._native.word_condition(query.text, columns, bindings))
-        return " AND ".join(conditions), bindings
+        return f"{source} WHERE {' AND '.join(conditions)}", bindings
 
     async def groups(self, user: str, view: TaskView = OWN_TASKS) -> list[TaskGroup]:
         bindings = Bindings(user)
-        sql = f"""SELECT project, priority, count(*), count(completed_at) FROM tasks
-                  WHERE {visible_tasks(self._driver, view, bindings, "$1")}
+        tasks, visible = visible_source(self._driver, view, bindings, "$1")
+        sql = f"""SELECT project, priority, count(*), count(completed_at) FROM {tasks} WHERE {visible}
                   GROUP BY project, priority ORDER BY project NULLS FIRST, priority DESC"""
         return [TaskGroup(*row) for row in await self._driver.rows(sql, *bindings.values)]
 
@@ -152,8 +153,8 @@ class TaskTable:
 
     async def completion_counts(self, user: str, since: int, view: TaskView = OWN_TASKS) -> dict[int, int]:
         bindings = Bindings(user, since)
-        visible = visible_tasks(self._driver, view, bindings, "$1")
-        sql = f"""SELECT completed_at / {_QUARTER_HOUR}, count(*) FROM tasks
+        tasks, visible = visible_source(self._driver, view, bindings, "$1")
+        sql = f"""SELECT completed_at / {_QUARTER_HOUR}, count(*) FROM {tasks}
                   WHERE {visible} AND completed_at >= $2 GROUP BY 1"""
         return {row[0]: row[1] for row in await self._driver.rows(sql, *bindings.values)}
 

@@ -83,6 +83,9 @@ class SqliteDriver:
     def json_field(self, column: str, field: str) -> str:
         return f"{column} ->> '{field}'"
 
+    def rows_with_either(self, table: str, first: str, second: str) -> tuple[str, str]:
+        return table, f"({first} OR {second})"
+
     def unindexed(self, column: str) -> str:
         return f"+{column}"
 

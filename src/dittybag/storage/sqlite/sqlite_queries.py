@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import apsw
 
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
+from dittybag.domain.queries import PromptQuery
 from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold, search_words
 from dittybag.storage.sql.connected_tables import ConnectedTables
@@ -50,13 +51,14 @@ _Indexed: TypeAlias = tuple[Entity, str | None]
 class SqliteQueries:
     """See `dittybag.storage.sql.native_queries.NativeQueries`."""
 
+    resource_counts_sql = "(SELECT project, mime_type, 1 AS count FROM resources)"
     tagged_sql = "SELECT prompt FROM prompt_tags WHERE project = $1 AND tag = $2"
 
     def __init__(self, driver: SqliteDriver) -> None:
         self._driver = driver
         self.pending = PendingIndex(driver.connection)
-        prompts = PromptSearch(driver, self.pending)
-        self.find_prompts, self.find_first_prompts = prompts.find, prompts.find_first
+        self._prompts = PromptSearch(driver, self.pending)
+        self.find_prompts = self._prompts.find
 
     @cached_property
     def ranked(self) -> SqliteRankedSearch:
@@ -64,6 +66,10 @@ class SqliteQueries:
         from dittybag.storage.sqlite.sqlite_ranked_search import SqliteRankedSearch
 
         return SqliteRankedSearch(self._driver, self)
+
+    async def find_first_prompts(self, query: PromptQuery, most: int) -> tuple[int, list[int]]:
+        found = await self._prompts.find_first(query, most)
+        return len(found), found[query.offset : query.offset + query.limit]
 
     def has_uri(self, uri: str, bindings: Bindings) -> str:
         return f"uri = {bindings.add(uri)}"

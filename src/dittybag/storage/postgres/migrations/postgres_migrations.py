@@ -9,6 +9,7 @@ from typing import Final
 from dittybag.domain.errors import StorageFailed, StorageForeign, StorageTooNew
 from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
+    REBUILD_SECONDS,
     PostgresAddress,
     PostgresConnection,
     connect,
@@ -59,6 +60,9 @@ _OWN_TABLES: Final = (
     "open_labels",
     "claims",
     "request_buckets",
+    "prompt_counts",
+    "tag_counts",
+    "resource_counts",
 )
 
 
@@ -126,7 +130,7 @@ async def migrate(where: PostgresAddress, schema: str) -> None:
             if number > done:
                 async with connection.transaction():
                     await connection.execute(_CREATE_RECORDS)
-                    await connection.execute(sql)
+                    await connection.execute(sql, timeout=REBUILD_SECONDS)
                     if number == FOLD_ACCENTS:
                         async for _ in refold_tasks(PostgresDriver(connection)):
                             pass
