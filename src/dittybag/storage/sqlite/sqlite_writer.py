@@ -15,7 +15,7 @@ from dittybag.domain.errors import StorageFailed, StorageReplaced, StorageUnsure
 from dittybag.domain.ports import Work
 from dittybag.storage.sql.sql_transaction import SqlTransaction
 from dittybag.storage.sqlite.migrations.sqlite_migrations import require_current
-from dittybag.storage.sqlite.sqlite_connections import OpenFiles, connect, to_storage_error
+from dittybag.storage.sqlite.sqlite_connections import OpenFiles, WriteTurn, connect, to_storage_error
 from dittybag.storage.sqlite.sqlite_driver import run_synchronously
 from dittybag.storage.sqlite.sqlite_queries import SqliteTables
 
@@ -55,6 +55,7 @@ class StoreWriter:
         self._closing = False
         self._thread: threading.Thread | None = None
         self._tables: SqliteTables | None = None
+        self._turn: WriteTurn | None = None
 
     def submit(self, job: WriteJob) -> None:
         """Queue a job. Raises `StorageFailed` if the system cannot start the writer thread."""
@@ -81,6 +82,8 @@ class StoreWriter:
         while jobs := self._next():
             self._run_jobs([job for job in jobs if not job.abandoned])
             self._deliver(jobs)
+        if self._turn is not None:
+            self._turn.close()
         if self._tables is not None:
             self._tables.connection.close()
 
@@ -100,27 +103,33 @@ class StoreWriter:
     def _run_in_transaction(self, jobs: Sequence[WriteJob]) -> bool:
         """Run jobs in one transaction. Returns False if one failed halfway, so all were rolled back."""
         try:
-            if self._tables is None:
+            if self._tables is None or self._turn is None:
                 self._files.require_in_place()
                 self._tables = SqliteTables(connect(self._path, writable=True))
-            tables, connection = self._tables, self._tables.connection
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                # Another process may have upgraded the schema meanwhile.
-                require_current(connection, self._path)
-                if not all(self._run_job(job, tables) for job in jobs):
-                    return False
-                tables.queries.pending.write()
-                self._files.require_in_place()
-                self._commit(connection)
-            finally:
-                tables.queries.pending.discard()
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                self._turn = WriteTurn(self._files.log)
+            with self._turn:
+                return self._run_with_tables(jobs, self._tables)
         except Exception as error:  # noqa: BLE001  # every waiting caller must get an outcome
             problem = self._translate_error(error)
             for job in jobs:
                 job.error = job.error or problem
+        return True
+
+    def _run_with_tables(self, jobs: Sequence[WriteJob], tables: SqliteTables) -> bool:
+        connection = tables.connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Another process may have upgraded the schema meanwhile.
+            require_current(connection, self._path)
+            if not all(self._run_job(job, tables) for job in jobs):
+                return False
+            tables.queries.pending.write()
+            self._files.require_in_place()
+            self._commit(connection)
+        finally:
+            tables.queries.pending.discard()
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
         return True
 
     def _commit(self, connection: apsw.Connection) -> None:
