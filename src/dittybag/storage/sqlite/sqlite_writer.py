@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from typing import Any, Final
 
 import apsw
@@ -13,7 +13,7 @@ from msgspec import Struct
 from dittybag.domain.changes import Interface
 from dittybag.domain.errors import StorageFailed, StorageReplaced, StorageUnsure
 from dittybag.domain.ports import Work
-from dittybag.storage.sql.sql_transaction import SqlTransaction
+from dittybag.storage.sql.sql_transaction import LogEnd, SqlTransaction
 from dittybag.storage.sqlite.migrations.sqlite_migrations import require_current
 from dittybag.storage.sqlite.sqlite_connections import OpenFiles, WriteTurn, connect, to_storage_error
 from dittybag.storage.sqlite.sqlite_driver import run_synchronously
@@ -50,31 +50,29 @@ class StoreWriter:
         self._files = files
         self._clock = clock
         self._deliver = deliver
-        self._queue: deque[WriteJob] = deque()
-        self._work_available = threading.Condition()
-        self._closing = False
+        #: None ends the thread.
+        self._queue: SimpleQueue[WriteJob | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._tables: SqliteTables | None = None
         self._turn: WriteTurn | None = None
+        #: The end of the log after the last commit, and the version of the data then.
+        self._end: LogEnd | None = None
+        self._version = 0
 
     def submit(self, job: WriteJob) -> None:
         """Queue a job. Raises `StorageFailed` if the system cannot start the writer thread."""
-        with self._work_available:
-            if self._thread is None:
-                thread = threading.Thread(target=self._run, name="dittybag-writer", daemon=True)
-                try:
-                    thread.start()
-                except RuntimeError as error:
-                    raise StorageFailed(self._path, str(error)) from error
-                self._thread = thread
-            self._queue.append(job)
-            self._work_available.notify()
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name="dittybag-writer", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                raise StorageFailed(self._path, str(error)) from error
+            self._thread = thread
+        self._queue.put(job)
 
     def close(self, seconds: float | None = None) -> None:
         """Finish queued jobs and end. After `seconds`, give up; the rest is not acknowledged."""
-        with self._work_available:
-            self._closing = True
-            self._work_available.notify()
+        self._queue.put(None)
         if self._thread is not None:
             self._thread.join(seconds)
 
@@ -88,10 +86,16 @@ class StoreWriter:
             self._tables.connection.close()
 
     def _next(self) -> list[WriteJob]:
-        with self._work_available:
-            while not self._queue and not self._closing:
-                self._work_available.wait()
-            return [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+        """Wait for jobs, and return those that are queued. Returns none at the end."""
+        jobs: list[WriteJob] = []
+        while len(jobs) < MAX_BATCH and not (jobs and self._queue.empty()):
+            job = self._queue.get()
+            if job is None:
+                # For the next call.
+                self._queue.put(None)
+                break
+            jobs.append(job)
+        return jobs
 
     def _run_jobs(self, jobs: list[WriteJob]) -> None:
         if jobs and not self._run_in_transaction(jobs) and len(jobs) > 1:
@@ -119,18 +123,27 @@ class StoreWriter:
         connection = tables.connection
         connection.execute("BEGIN IMMEDIATE")
         try:
-            # Another process may have upgraded the schema meanwhile.
-            require_current(connection, self._path)
-            if not all(self._run_job(job, tables) for job in jobs):
+            end = self._log_end(tables)
+            if not all(self._run_job(job, tables, end) for job in jobs):
                 return False
             tables.queries.pending.write()
             self._files.require_in_place()
             self._commit(connection)
+            self._end, self._version = end, connection.data_version()
         finally:
             tables.queries.pending.discard()
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
         return True
+
+    def _log_end(self, tables: SqliteTables) -> LogEnd:
+        """Return the end of the log. Raises `StorageError` unless the schema is the newest."""
+        end, self._end = self._end, None
+        if end is not None and tables.connection.data_version() == self._version:
+            return end
+        # Another process may have written meanwhile, and even upgraded the schema.
+        require_current(tables.connection, self._path)
+        return LogEnd(tables)
 
     def _commit(self, connection: apsw.Connection) -> None:
         """Commit. Raises `StorageUnsure` if the change may be in the files nevertheless."""
@@ -144,12 +157,12 @@ class StoreWriter:
                 raise
             raise StorageUnsure(self._path, str(error)) from error
 
-    def _run_job(self, job: WriteJob, tables: SqliteTables) -> bool:
+    def _run_job(self, job: WriteJob, tables: SqliteTables, end: LogEnd) -> bool:
         """Run one job. Returns whether the transaction may be committed."""
         if job.abandoned:
             # The caller was cancelled while this process waited for the lock.
             return True
-        transaction = SqlTransaction(tables, self._clock(), job.actor, job.interface)
+        transaction = SqlTransaction(tables, self._clock(), job.actor, job.interface, end)
         tables.driver.wrote = False
         try:
             job.result = run_synchronously(job.work(transaction))
