@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
 from typing import Any, Final
 
 import apsw
@@ -50,8 +50,9 @@ class StoreWriter:
         self._files = files
         self._clock = clock
         self._deliver = deliver
-        #: None ends the thread.
-        self._queue: SimpleQueue[WriteJob | None] = SimpleQueue()
+        self._queue: deque[WriteJob] = deque()
+        self._work_available = threading.Condition()
+        self._closing = False
         self._thread: threading.Thread | None = None
         self._tables: SqliteTables | None = None
         self._turn: WriteTurn | None = None
@@ -61,18 +62,22 @@ class StoreWriter:
 
     def submit(self, job: WriteJob) -> None:
         """Queue a job. Raises `StorageFailed` if the system cannot start the writer thread."""
-        if self._thread is None:
-            thread = threading.Thread(target=self._run, name="dittybag-writer", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError as error:
-                raise StorageFailed(self._path, str(error)) from error
-            self._thread = thread
-        self._queue.put(job)
+        with self._work_available:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="dittybag-writer", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:
+                    raise StorageFailed(self._path, str(error)) from error
+                self._thread = thread
+            self._queue.append(job)
+            self._work_available.notify()
 
     def close(self, seconds: float | None = None) -> None:
         """Finish queued jobs and end. After `seconds`, give up; the rest is not acknowledged."""
-        self._queue.put(None)
+        with self._work_available:
+            self._closing = True
+            self._work_available.notify()
         if self._thread is not None:
             self._thread.join(seconds)
 
@@ -86,16 +91,10 @@ class StoreWriter:
             self._tables.connection.close()
 
     def _next(self) -> list[WriteJob]:
-        """Wait for jobs, and return those that are queued. Returns none at the end."""
-        jobs: list[WriteJob] = []
-        while len(jobs) < MAX_BATCH and not (jobs and self._queue.empty()):
-            job = self._queue.get()
-            if job is None:
-                # For the next call.
-                self._queue.put(None)
-                break
-            jobs.append(job)
-        return jobs
+        with self._work_available:
+            while not self._queue and not self._closing:
+                self._work_available.wait()
+            return [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
 
     def _run_jobs(self, jobs: list[WriteJob]) -> None:
         if jobs and not self._run_in_transaction(jobs) and len(jobs) > 1:
@@ -107,9 +106,11 @@ class StoreWriter:
     def _run_in_transaction(self, jobs: Sequence[WriteJob]) -> bool:
         """Run jobs in one transaction. Returns False if one failed halfway, so all were rolled back."""
         try:
-            if self._tables is None or self._turn is None:
+            if self._tables is None:
                 self._files.require_in_place()
                 self._tables = SqliteTables(connect(self._path, writable=True))
+                self._end = None
+            if self._turn is None:
                 self._turn = WriteTurn(self._files.log)
             with self._turn:
                 return self._run_with_tables(jobs, self._tables)
