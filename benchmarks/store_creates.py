@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -32,9 +32,17 @@ from benchmarks.store_calls import (
     with_title_prefix,
 )
 from dittybag.domain.names import name_from_title
+from dittybag.domain.projects import DEFAULT_PROJECT
+from dittybag.domain.prompts import Prompt
+from dittybag.domain.ranked_search import searched_texts
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
+from dittybag.storage.sql.row_mapping import state_to_json
+from dittybag.storage.sqlite.sqlite_connections import connect
+from dittybag.storage.sqlite.sqlite_queries import SqliteTables
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
+from dittybag.storage.sqlite.sqlite_text_search import INDEXES, INSERTS, WORD_INDEX, index_text
+from dittybag.storage.sqlite.word_index import column_values, row_id
 
 
 class CreateMethod(Struct):
@@ -48,6 +56,8 @@ class CreateMethod(Struct):
 
 
 BARE: Final = "bare"
+INDEXED: Final = "indexed"
+LOGGED: Final = "logged"
 BARE_CONCURRENT: Final = "bare_concurrent"
 SERVICE: Final = "service"
 SERVICE_TAGGED: Final = "service_tagged"
@@ -62,7 +72,8 @@ def measure_creates(
     """Measure all methods in turns, each with its own file."""
     generator = TextGenerator("creates")
     with contextlib.ExitStack() as stack:
-        sources = {BARE: bare, BARE_CONCURRENT: bare, SERVICE: workspace, STDIO: workspace}
+        sources = dict.fromkeys((BARE, BARE_CONCURRENT), bare)
+        sources |= dict.fromkeys((INDEXED, LOGGED, SERVICE, STDIO), workspace)
         files = {
             name: stack.enter_context(temporary_copy(source, folder, name))
             for name, source in sources.items()
@@ -72,6 +83,13 @@ def measure_creates(
         sequentially, tagged, concurrently = stack.enter_context(_service(files[SERVICE]))
         methods = {
             BARE: CreateMethod("baseline: bare insert", stack.enter_context(_bare(files[BARE]))),
+            INDEXED: CreateMethod(
+                "baseline: with all indexes of a prompt", stack.enter_context(_indexed(files[INDEXED]))
+            ),
+            LOGGED: CreateMethod(
+                "baseline: with the change log as well",
+                stack.enter_context(_indexed(files[LOGGED], is_logged=True)),
+            ),
             SERVICE: CreateMethod("in process, sequential", sequentially),
             SERVICE_TAGGED: CreateMethod("in process, with three tags", tagged),
             STDIO: CreateMethod("on stdio, sequential", lambda drafts: _over_stdio(session, drafts)),
@@ -133,6 +151,59 @@ def _bare(file: Path) -> Iterator[CreatePrompts]:
 
     with contextlib.closing(connection):
         yield run
+
+
+@contextlib.contextmanager
+def _indexed(file: Path, *, is_logged: bool = False) -> Iterator[CreatePrompts]:
+    """One prompt per transaction: the row and all index entries that Dittybag writes, and the change log."""
+    connection = connect(str(file), writable=True)
+    tables = SqliteTables(connection)
+    project = connection.execute("SELECT id FROM projects WHERE name = ?", (DEFAULT_PROJECT,)).get
+
+    def run(drafts: Sequence[Draft]) -> list[float]:
+        first = connection.execute("SELECT max(seq) + 1 FROM changes").get
+        first = max(first, connection.execute("SELECT max(number) + 1 FROM prompts").get)
+        return [insert(_prompt(draft, number, project)) for number, draft in enumerate(drafts, first)]
+
+    def insert(prompt: Prompt) -> float:
+        number, row = prompt.number, tables.rows["prompt"].values(prompt)
+        change = (*[number] * 2, prompt.created_at, "create", "prompt", prompt.id, project, "benchmark")
+        state, text = state_to_json(prompt), index_text("prompt", prompt, None)
+        words = column_values(searched_texts(prompt, None))
+        start = time.perf_counter()
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(_insert_sql("prompts", row), tuple(row.values()))
+        if is_logged:
+            connection.execute(_insert_sql("changes", _CHANGE), (*change, state))
+        connection.execute(INSERTS[INDEXES["prompt"]], (number, text))
+        connection.execute(INSERTS[WORD_INDEX], (row_id("prompt", number), *words))
+        connection.execute("COMMIT")
+        return time.perf_counter() - start
+
+    with contextlib.closing(connection):
+        yield run
+
+
+_CHANGE: Final = ("seq", "batch", "at", "action", "kind", "entity", "project", "actor", "after")
+
+
+def _insert_sql(table: str, columns: Iterable[str]) -> str:
+    names = list(columns)
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+
+
+def _prompt(draft: Draft, number: int, project: int) -> Prompt:
+    now = time.time_ns() // 1000
+    return Prompt(
+        number=number,
+        id=str(uuid.uuid4()),
+        project=project,
+        name=name_from_title(draft.title),
+        title=draft.title,
+        content=draft.content,
+        created_at=now,
+        updated_at=now,
+    )
 
 
 @contextlib.contextmanager

@@ -26,13 +26,13 @@ BUGS: Final = (
         (
             (
                 "storage/sqlite/sqlite_writer.py",
-                "                tables.queries.pending.write()\n",
-                "                self._deliver(jobs)\n                tables.queries.pending.write()\n",
+                "            tables.queries.pending.write()\n",
+                "            self._deliver(jobs)\n            tables.queries.pending.write()\n",
             ),
             (
                 "storage/sqlite/sqlite_writer.py",
-                "            self._deliver(jobs)\n        if self._tables",
-                "        if self._tables",
+                "            self._deliver(jobs)\n        if self._turn",
+                "        if self._turn",
             ),
         ),
         ("tests/torture/test_kills.py", "tests/contracts/test_interrupted_writes.py"),

@@ -40,6 +40,9 @@ class ScriptedProcess:
         self._process.kill()
         self._process.communicate()
 
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def send(self, line: str) -> None:
         stream = _open(self._process.stdin)
         stream.write(line.encode() + b"\n")

@@ -13,9 +13,9 @@ from msgspec import Struct
 from dittybag.domain.changes import Interface
 from dittybag.domain.errors import StorageFailed, StorageReplaced, StorageUnsure
 from dittybag.domain.ports import Work
-from dittybag.storage.sql.sql_transaction import SqlTransaction
+from dittybag.storage.sql.sql_transaction import LogEnd, SqlTransaction
 from dittybag.storage.sqlite.migrations.sqlite_migrations import require_current
-from dittybag.storage.sqlite.sqlite_connections import OpenFiles, connect, to_storage_error
+from dittybag.storage.sqlite.sqlite_connections import OpenFiles, WriteTurn, connect, to_storage_error
 from dittybag.storage.sqlite.sqlite_driver import run_synchronously
 from dittybag.storage.sqlite.sqlite_queries import SqliteTables
 
@@ -65,6 +65,10 @@ class StoreWriter:
         self._tables: SqliteTables | None = None
         self._has_upkeep = has_upkeep
         self._upkeep: FileUpkeep | None = None
+        self._turn: WriteTurn | None = None
+        #: The end of the log after the last commit, and the version of the data then.
+        self._end: LogEnd | None = None
+        self._version = 0
 
     def submit(self, job: WriteJob) -> None:
         """Queue a job. Raises `StorageFailed` if the system cannot start the writer thread."""
@@ -92,6 +96,8 @@ class StoreWriter:
             self._run_jobs([job for job in jobs if not job.abandoned])
             self._deliver(jobs)
             self._note_commit()
+        if self._turn is not None:
+            self._turn.close()
         self._close_file()
 
     def _note_commit(self) -> None:
@@ -145,25 +151,42 @@ class StoreWriter:
             if self._tables is None:
                 self._files.require_in_place()
                 self._tables = SqliteTables(connect(self._path, writable=True))
-            tables, connection = self._tables, self._tables.connection
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                # Another process may have upgraded the schema meanwhile.
-                require_current(connection, self._path)
-                if not all(self._run_job(job, tables) for job in jobs):
-                    return False
-                tables.queries.pending.write()
-                self._files.require_in_place()
-                self._commit(connection)
-            finally:
-                tables.queries.pending.discard()
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                self._end = None
+            if self._turn is None:
+                self._turn = WriteTurn(self._files.log)
+            with self._turn:
+                return self._run_with_tables(jobs, self._tables)
         except Exception as error:  # noqa: BLE001  # every waiting caller must get an outcome
             problem = self._translate_error(error)
             for job in jobs:
                 job.error = job.error or problem
         return True
+
+    def _run_with_tables(self, jobs: Sequence[WriteJob], tables: SqliteTables) -> bool:
+        connection = tables.connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            end = self._log_end(tables)
+            if not all(self._run_job(job, tables, end) for job in jobs):
+                return False
+            tables.queries.pending.write()
+            self._files.require_in_place()
+            self._commit(connection)
+            self._end, self._version = end, connection.data_version()
+        finally:
+            tables.queries.pending.discard()
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        return True
+
+    def _log_end(self, tables: SqliteTables) -> LogEnd:
+        """Return the end of the log. Raises `StorageError` unless the schema is the newest."""
+        end, self._end = self._end, None
+        if end is not None and tables.connection.data_version() == self._version:
+            return end
+        # Another process may have written meanwhile, and even upgraded the schema.
+        require_current(tables.connection, self._path)
+        return LogEnd(tables)
 
     def _commit(self, connection: apsw.Connection) -> None:
         """Commit. Raises `StorageUnsure` if the change may be in the files nevertheless."""
@@ -177,12 +200,12 @@ class StoreWriter:
                 raise
             raise StorageUnsure(self._path, str(error)) from error
 
-    def _run_job(self, job: WriteJob, tables: SqliteTables) -> bool:
+    def _run_job(self, job: WriteJob, tables: SqliteTables, end: LogEnd) -> bool:
         """Run one job. Returns whether the transaction may be committed."""
         if job.abandoned:
             # The caller was cancelled while this process waited for the lock.
             return True
-        transaction = SqlTransaction(tables, self._clock(), job.actor, job.interface)
+        transaction = SqlTransaction(tables, self._clock(), job.actor, job.interface, end)
         tables.driver.wrote = False
         try:
             job.result = run_synchronously(job.work(transaction))
