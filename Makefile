@@ -39,7 +39,7 @@ format: $(VENV)/.dev ## format the code
 
 bench: $(VENV)/.dev ## run all benchmarks and print tables; ARGS are passed to each
 	@$(BIN)/python -m benchmarks.bench_commands $(ARGS)
-	@$(BIN)/python -m benchmarks.bench_engines $(ARGS)
+	@$(BIN)/python -m benchmarks.bench_stdio $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_store $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_tasks $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_search $(ARGS)

@@ -27,7 +27,6 @@ import msgspec
 from msgspec import Struct
 from tests.interop.environments import PYTHON_2, ROOT, SetupFailed, install, python
 
-from benchmarks.bench_engines import CACHE, SERVERS, EngineEnvironment
 from benchmarks.http_client import (
     HANDSHAKE,
     HOST,
@@ -46,6 +45,7 @@ from benchmarks.http_report import (
     check_targets,
     tables,
 )
+from benchmarks.peers import CACHE, SERVERS, PeerEnvironment
 from benchmarks.report_output import describe_machine, print_progress
 from benchmarks.sample_data import build_sample_files, temporary_copy
 from benchmarks.stdio_client import ServerFailed
@@ -55,7 +55,7 @@ PROMPTS: Final = 1000
 ECHOES: Final = 1000
 
 # A separate environment for granian, with msgspec for the engine.
-GRANIAN: Final = EngineEnvironment(
+GRANIAN: Final = PeerEnvironment(
     "granian", "granian", {"granian[uvloop]": "2.8.7", "msgspec": "0.22.0"}, "python"
 )
 

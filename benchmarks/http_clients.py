@@ -18,13 +18,13 @@ import msgspec
 from msgspec import Struct
 from tests.interop.environments import NODE, PYTHON_1, TYPESCRIPT_1, install, python
 
-from benchmarks.bench_engines import EngineEnvironment
 from benchmarks.http_client import HOST, HttpServer
+from benchmarks.peers import PeerEnvironment
 from benchmarks.report_output import print_progress
 
 CLIENTS: Final = Path(__file__).parent / "clients"
 CONNECTIONS: Final = (1, 16, 64)
-AIOHTTP: Final = EngineEnvironment("aiohttp", "aiohttp", {"aiohttp": "3.14.3"}, "python")
+AIOHTTP: Final = PeerEnvironment("aiohttp", "aiohttp", {"aiohttp": "3.14.3"}, "python")
 #: A token may send 200 requests in a burst.
 _CALLS_PER_TOKEN: Final = 180
 _WARM_UP: Final = 300
