@@ -17,23 +17,21 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Self
 
 import msgspec
 from msgspec import Struct, field
 
+from benchmarks import processes
 from benchmarks.stdio_client import ServerFailed
 
 HOST: Final = "127.0.0.1"
 STATELESS: Final = "2026-07-28"
-HANDSHAKE: Final = "2025-11-25"
 
 _READ_BYTES: Final = 1 << 18
 #: Timeout for the start of a server and for a response.
 _TIMEOUT_SECONDS: Final = 30.0
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 class PreparedRequest(Struct, frozen=True):
@@ -83,12 +81,12 @@ class LoadResult(Struct, frozen=True):
     p99: float
     #: The share of one core that the client and the server used.
     client: float
-    server: float | None
+    server: float
 
     @property
-    def cost(self) -> float | None:
+    def cost(self) -> float:
         """The server's CPU seconds per request."""
-        return None if self.server is None else self.server / self.rate
+        return self.server / self.rate
 
 
 class _Connection:
@@ -174,7 +172,7 @@ class HttpServer:
             median=latencies[len(latencies) // 2],
             p99=latencies[int(0.99 * (len(latencies) - 1))],
             client=client / took,
-            server=None if busy is None or busy_before is None else (busy - busy_before) / took,
+            server=(busy - busy_before) / took,
         )
 
     def _run_load(
@@ -220,43 +218,23 @@ class HttpServer:
                 connection.send(raw_requests[connection.request_index])
         return now() - started, latencies, responses
 
+    @property
+    def pid(self) -> int:
+        """The id of the server's first process."""
+        return self._process.pid
+
     def memory(self) -> int:
         """Return the resident memory of all server processes, in bytes."""
-        pids = self._pids()
-        if pids is None:
-            command = ["ps", "-o", "rss=", "-p", str(self._process.pid)]
-            return int(subprocess.run(command, capture_output=True, check=True).stdout) * 1024
-        statuses = [Path(f"/proc/{pid}/status").read_text() for pid in pids]
-        lines = [line for status in statuses for line in status.splitlines() if line.startswith("VmRSS:")]
-        return sum(int(line.split()[1]) for line in lines) * 1024
+        return processes.memory(processes.with_children(self.pid))
 
-    def processor_seconds(self) -> float | None:
-        """Return the CPU seconds of all server processes; `None` without /proc."""
-        pids = self._pids()
-        if pids is None:
-            return None
-        return sum(int(used) for pid in pids for used in _stat(pid)[11:13]) / _TICKS
-
-    def _pids(self) -> list[int] | None:
-        if not Path("/proc/self/stat").exists():
-            return None
-        found = []
-        for name in os.listdir("/proc"):  # noqa: PTH208  # only the names are needed
-            # The process may end meanwhile.
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                if name.isdigit() and int(_stat(int(name))[2]) == self._process.pid:
-                    found.append(int(name))
-        return found
+    def processor_seconds(self) -> float:
+        """Return the CPU seconds of all server processes."""
+        return processes.cpu_seconds(processes.with_children(self.pid))
 
     def _failure(self, what: str) -> ServerFailed:
         self._errors.seek(0)
         output = self._errors.read()[-2000:].decode(errors="replace").strip()
         return ServerFailed(f"{what}; its output: {output or 'none'}")
-
-
-def _stat(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat after the command name: state, parent, process group, ..."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
 
 
 def _is_complete(response: bytes) -> bool:

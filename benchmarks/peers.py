@@ -42,10 +42,8 @@ class Peer(Struct, frozen=True):
     title: str
     server: str
     environment: Environment | None = None
-
-    @property
-    def is_floor(self) -> bool:
-        return self.environment is None
+    #: Whether it has an access log, over HTTP.
+    logs: bool = False
 
     def command(self, *arguments: str) -> list[str]:
         """Install the server, and return its command."""
@@ -60,6 +58,8 @@ class Peer(Struct, frozen=True):
         return [str(NODE), str(program), *arguments]
 
 
+#: A client.
+AIOHTTP: Final = PeerEnvironment("aiohttp", "aiohttp", {"aiohttp": "3.14.3"}, "python")
 STDIO_PEERS: Final = (
     Peer("Python SDK 2.3.0", "python_sdk.py", PYTHON_SDK),
     Peer("FastMCP 4.1.2", "fastmcp_server.py", FASTMCP),
@@ -67,4 +67,10 @@ STDIO_PEERS: Final = (
     Peer("TypeScript SDK 2.4.0", "typescript_sdk_2.mjs", TYPESCRIPT_2),
     Peer("floor: asyncio loop", "baseline_asyncio.py"),
     Peer("floor: blocking loop", "baseline_stdio.py"),
+)
+HTTP_PEERS: Final = (
+    Peer("Python SDK 2.3.0 on uvicorn", "python_sdk_http.py", PYTHON_SDK, logs=True),
+    Peer("FastMCP 4.1.2 on uvicorn", "fastmcp_server.py", FASTMCP),
+    Peer("floor: bare uvicorn", "baseline_uvicorn.py", logs=True),
+    Peer("floor: socket loop", "baseline_http.py"),
 )
