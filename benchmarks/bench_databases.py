@@ -25,7 +25,8 @@ import pytest
 from msgspec import Struct, field
 from tests import postgres_servers
 
-from benchmarks.http_client import HOST, STATELESS, HttpServer, LoadResult, PreparedRequest, call
+from benchmarks.http_client import HOST, STATELESS, HttpServer, PreparedRequest, call
+from benchmarks.load_result import LoadResult
 from benchmarks.report_output import describe_machine, print_progress, table
 from benchmarks.sample_data import (
     CACHE,
@@ -58,6 +59,17 @@ class Cluster(postgres_servers.PostgresServer):
     @property
     def version(self) -> str:
         return self.sql("SHOW server_version")[0].split()[0]
+
+    @property
+    def pid(self) -> int:
+        """The id of the first process."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> Path:
+        """The file with the server's log."""
+        return self._folder / "log"
 
 
 @contextlib.contextmanager

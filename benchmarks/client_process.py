@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 from tests.interop.environments import NODE, Environment, install, python
 
+from benchmarks.load_result import LoadResult
 from benchmarks.processes import children, cpu_seconds, memory, with_children
 from benchmarks.stdio_client import ServerFailed
 
@@ -56,33 +57,6 @@ class Start(Struct, frozen=True):
     cpu: float = 0.0
 
 
-class LoadResult(Struct, frozen=True):
-    """The result of a load, as the client saw it."""
-
-    calls: int
-    seconds: float
-    #: Seconds from a call to its result.
-    median: float
-    p99: float
-    #: CPU seconds of the client and of the server.
-    client_cpu: float
-    server_cpu: float = 0.0
-
-    @property
-    def rate(self) -> float:
-        return self.calls / self.seconds
-
-    @property
-    def server_cost(self) -> float:
-        """The server's CPU seconds per call."""
-        return self.server_cpu / self.calls
-
-    @property
-    def client_share(self) -> float:
-        """The share of one core that the client used."""
-        return self.client_cpu / self.seconds
-
-
 class ClientProcess:
     """A running client program. Leaving the context kills it and the server that it started."""
 
@@ -103,9 +77,11 @@ class ClientProcess:
             self._process.__exit__(kind, error, trace)
         self._errors.close()
 
-    def open(self, server: Mapping[str, Any], calls: ToolCalls) -> Start:
+    def open(self, server: Mapping[str, Any], calls: ToolCalls | None = None) -> Start:
         """Connect to a server, and list its tools. `server`: its command and variables, or its URL."""
-        plan = {"do": "open", **server, "tool": calls.tool, "calls": calls.calls}
+        plan = {"do": "open", **server}
+        if calls is not None:
+            plan |= {"tool": calls.tool, "calls": calls.calls}
         response = self._ask(plan)
         return msgspec.convert({**response, "cpu": cpu_seconds(self._server_pids())}, Start)
 
@@ -116,10 +92,9 @@ class ClientProcess:
         plan: dict[str, Any] = {"do": "load", "seconds": seconds, "at_a_time": at_a_time}
         if most is not None:
             plan["most"] = most
-        serving = self._server_pids() if server is None else with_children(server)
-        before = cpu_seconds(serving)
+        before = self._server_cpu(server)
         response = self._ask(plan)
-        return msgspec.convert({**response, "server_cpu": cpu_seconds(serving) - before}, LoadResult)
+        return msgspec.convert({**response, "server_cpu": self._server_cpu(server) - before}, LoadResult)
 
     def server_memory(self) -> int:
         """Return the memory of the server that the client started, in bytes."""
@@ -127,6 +102,9 @@ class ClientProcess:
 
     def close(self) -> None:
         self._ask({"do": "close"})
+
+    def _server_cpu(self, server: int | None) -> float:
+        return cpu_seconds(self._server_pids() if server is None else with_children(server))
 
     def _server_pids(self) -> list[int]:
         return [each for child in children(self._process.pid) for each in with_children(child)]

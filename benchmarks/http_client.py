@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct, field
 
 from benchmarks import processes
+from benchmarks.load_result import LoadResult
 from benchmarks.stdio_client import ServerFailed
 
 HOST: Final = "127.0.0.1"
@@ -69,24 +70,6 @@ def encode_request(headers: Mapping[str, str], body: bytes, length: int | None =
     all_headers = {**headers, "Content-Length": str(len(body) if length is None else length)}
     lines = "".join(f"{name}: {value}\r\n" for name, value in all_headers.items())
     return f"POST /mcp HTTP/1.1\r\n{lines}\r\n".encode() + body
-
-
-class LoadResult(Struct, frozen=True):
-    """The result of one load."""
-
-    #: Responses per second.
-    rate: float
-    #: Seconds from a request to its response.
-    median: float
-    p99: float
-    #: The share of one core that the client and the server used.
-    client: float
-    server: float
-
-    @property
-    def cost(self) -> float:
-        """The server's CPU seconds per request."""
-        return self.server / self.rate
 
 
 class _Connection:
@@ -156,67 +139,7 @@ class HttpServer:
 
     def run_load(self, requests: Sequence[PreparedRequest], connections: int, seconds: float) -> LoadResult:
         """Keep a number of connections busy for `seconds`, and check all responses."""
-        with contextlib.ExitStack() as stack:
-            opened = [stack.enter_context(self.connect()) for _ in range(connections)]
-            busy_before, client_before = self.processor_seconds(), time.process_time()
-            gc.disable()
-            try:
-                took, latencies, responses = self._run_load(requests, opened, seconds)
-            finally:
-                gc.enable()
-            client, busy = time.process_time() - client_before, self.processor_seconds()
-        _check(requests, responses)
-        latencies.sort()
-        return LoadResult(
-            rate=len(latencies) / took,
-            median=latencies[len(latencies) // 2],
-            p99=latencies[int(0.99 * (len(latencies) - 1))],
-            client=client / took,
-            server=(busy - busy_before) / took,
-        )
-
-    def _run_load(
-        self, requests: Sequence[PreparedRequest], opened: Sequence[socket.socket], seconds: float
-    ) -> tuple[float, list[float], list[tuple[int, bytes]]]:
-        """Return the total seconds, the latencies, and the responses with the indexes of their requests."""
-        connections = {each.fileno(): _Connection(each) for each in opened}
-        raw_requests = [request.raw for request in requests]
-        next_index = itertools.cycle(range(len(raw_requests))).__next__
-        poll = select.poll()
-        latencies: list[float] = []
-        responses: list[tuple[int, bytes]] = []
-        now, timeout, waiting = time.perf_counter, _TIMEOUT_SECONDS * 1000, len(connections)
-        started = now()
-        end = started + seconds
-        for descriptor, connection in connections.items():
-            poll.register(descriptor, select.POLLIN)
-            connection.request_index = next_index()
-            connection.sent_at = now()
-            connection.send(raw_requests[connection.request_index])
-        while waiting:
-            ready = poll.poll(timeout)
-            if not ready:
-                raise self._failure("the server did not respond")
-            for descriptor, _ in ready:
-                connection = connections[descriptor]
-                chunk = connection.receive(_READ_BYTES)
-                response = connection.partial + chunk if connection.partial else chunk
-                if not _is_complete(response):
-                    if not chunk:
-                        raise self._failure(f"the server closed the connection after {response[:500]!r}")
-                    connection.partial = response
-                    continue
-                at = now()
-                latencies.append(at - connection.sent_at)
-                responses.append((connection.request_index, response))
-                connection.partial = b""
-                if at >= end:
-                    waiting -= 1
-                    continue
-                connection.request_index = next_index()
-                connection.sent_at = now()
-                connection.send(raw_requests[connection.request_index])
-        return now() - started, latencies, responses
+        return run_load([self], requests, connections, seconds)
 
     @property
     def pid(self) -> int:
@@ -235,6 +158,80 @@ class HttpServer:
         self._errors.seek(0)
         output = self._errors.read()[-2000:].decode(errors="replace").strip()
         return ServerFailed(f"{what}; its output: {output or 'none'}")
+
+
+def run_load(
+    servers: Sequence[HttpServer], requests: Sequence[PreparedRequest], connections: int, seconds: float
+) -> LoadResult:
+    """Keep connections busy for `seconds`, distributed evenly over servers, and check all responses."""
+    with contextlib.ExitStack() as stack:
+        turns = itertools.islice(itertools.cycle(servers), connections)
+        opened = [stack.enter_context(server.connect()) for server in turns]
+        before, client_before = _processor_seconds(servers), time.process_time()
+        gc.disable()
+        try:
+            took, latencies, responses = _keep_busy(requests, opened, seconds)
+        finally:
+            gc.enable()
+        client, busy = time.process_time() - client_before, _processor_seconds(servers) - before
+    _check(requests, responses)
+    latencies.sort()
+    return LoadResult(
+        calls=len(latencies),
+        seconds=took,
+        median=latencies[len(latencies) // 2],
+        p99=latencies[int(0.99 * (len(latencies) - 1))],
+        client_cpu=client,
+        server_cpu=busy,
+    )
+
+
+def _processor_seconds(servers: Sequence[HttpServer]) -> float:
+    return sum(server.processor_seconds() for server in servers)
+
+
+def _keep_busy(
+    requests: Sequence[PreparedRequest], opened: Sequence[socket.socket], seconds: float
+) -> tuple[float, list[float], list[tuple[int, bytes]]]:
+    """Return the total seconds, the latencies, and the responses with the indexes of their requests."""
+    connections = {each.fileno(): _Connection(each) for each in opened}
+    raw_requests = [request.raw for request in requests]
+    next_index = itertools.cycle(range(len(raw_requests))).__next__
+    poll = select.poll()
+    latencies: list[float] = []
+    responses: list[tuple[int, bytes]] = []
+    now, timeout, waiting = time.perf_counter, _TIMEOUT_SECONDS * 1000, len(connections)
+    started = now()
+    end = started + seconds
+    for descriptor, connection in connections.items():
+        poll.register(descriptor, select.POLLIN)
+        connection.request_index = next_index()
+        connection.sent_at = now()
+        connection.send(raw_requests[connection.request_index])
+    while waiting:
+        ready = poll.poll(timeout)
+        if not ready:
+            raise ServerFailed("a server did not respond")
+        for descriptor, _ in ready:
+            connection = connections[descriptor]
+            chunk = connection.receive(_READ_BYTES)
+            response = connection.partial + chunk if connection.partial else chunk
+            if not _is_complete(response):
+                if not chunk:
+                    raise ServerFailed(f"the server closed the connection after {response[:500]!r}")
+                connection.partial = response
+                continue
+            at = now()
+            latencies.append(at - connection.sent_at)
+            responses.append((connection.request_index, response))
+            connection.partial = b""
+            if at >= end:
+                waiting -= 1
+                continue
+            connection.request_index = next_index()
+            connection.sent_at = now()
+            connection.send(raw_requests[connection.request_index])
+    return now() - started, latencies, responses
 
 
 def _is_complete(response: bytes) -> bool:

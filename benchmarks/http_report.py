@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from benchmarks.client_process import LoadResult
+from benchmarks.load_result import LoadResult
 from benchmarks.report_output import Cell, ReportTable, number, ratio, spread
 from benchmarks.stdio_report import PRODUCT
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from benchmarks.client_process import LoadResult
+from benchmarks.load_result import LoadResult
 from benchmarks.report_output import Cell, ReportTable, Spread, ratio, spread
 
 #: The row that the others are compared with, and the row of the same version that calls a trivial tool.
