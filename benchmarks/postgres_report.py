@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct, field
 
 from benchmarks.load_result import LoadResult
 from benchmarks.postgres_round_trips import RoundTrips
 from benchmarks.report_output import Cell, ReportTable, ratio, spread
+
+_ROUND_TRIPS_NOTE: Final = (
+    "Medians. Not counted: that statements are prepared once for each connection, and what the connection "
+    "that listens for changes reads after a commit."
+)
 
 
 class PostgresSamples(Struct):
@@ -50,7 +56,7 @@ def postgres_tables(
             "Round trips between a server and PostgreSQL, counted in its log",
             ["", "operation", "round trips", "statements"],
             [found.row() for found in round_trips],
-            ["Medians. Statements are prepared once for each connection, which is not counted."],
+            [_ROUND_TRIPS_NOTE],
         ),
     ]
 

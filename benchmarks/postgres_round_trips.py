@@ -15,7 +15,7 @@ from benchmarks.http_client import STATELESS, HttpServer, PreparedRequest, call
 from benchmarks.report_output import Cell
 
 #: PostgreSQL logs a statement of the simple protocol, and every execution of a prepared statement.
-_LOGGED: Final = re.compile(rb"LOG:  (?:statement|execute [^:]*):\s+(\w+)")
+_LOGGED: Final = re.compile(rb"\[(\d+)\] LOG:  (?:statement|execute [^:]*):\s+(\w+)")
 #: Settings of the database whose statements are counted.
 LOGGING: Final = {"log_statement": "all", "log_min_messages": "log"}
 _REPETITIONS: Final = 20
@@ -85,8 +85,12 @@ def count_round_trips(version: str, server: HttpServer, log: Path, ids: list[str
 
 
 def _statements(log: Path, start: int) -> list[str]:
-    """Return the first word of each statement that was logged after a position."""
-    with log.open("rb") as file:
-        file.seek(start)
-        logged = _LOGGED.findall(file.read())
-    return [word.decode().upper() for word in logged]
+    """Return the first word of each statement that was logged after a position.
+
+    The connection that listens for changes is left out: it reads new ones after the response.
+    """
+    logged = list(_LOGGED.finditer(log.read_bytes()))
+    listening = {found[1] for found in logged if found[2] == b"LISTEN"}
+    return [
+        found[2].decode().upper() for found in logged if found.start() >= start and found[1] not in listening
+    ]
