@@ -36,7 +36,7 @@ CLIENTS: Final = (
 PIPELINED: Final = 32
 
 
-class StdioServer(Struct, frozen=True):
+class MeasuredServer(Struct, frozen=True):
     """A server and the calls that it gets."""
 
     title: str
@@ -63,23 +63,23 @@ FULL: Final = StdioSampling(rounds=5, seconds=0.25, warm_up=0.1)
 QUICK: Final = StdioSampling(rounds=2, seconds=0.15, warm_up=0.1)
 
 
-def _of_product(product: Product, folder: Path, prompts: int) -> Iterator[StdioServer]:
+def _of_product(product: Product, folder: Path, prompts: int) -> Iterator[MeasuredServer]:
     """Yield `dittybag serve` on a workspace, and the engine with a tool that returns its argument."""
     found = fill_workspace(product, folder, prompts)
     serve = [product.command, "serve", "--db", found.database, "--profile", "agent"]
-    yield StdioServer(product.title, serve, found.reads("read"), found.variables)
+    yield MeasuredServer(product.title, serve, found.reads("read"), found.variables)
     engine = [product.python, str(SERVERS / "dittybag_stdio.py")]
-    yield StdioServer(f"{product.title}, engine only", engine, echoes(prompts))
+    yield MeasuredServer(f"{product.title}, engine only", engine, echoes(prompts))
 
 
-def _servers(found: Sequence[Product], folder: Path, sampling: StdioSampling) -> list[StdioServer]:
+def _servers(found: Sequence[Product], folder: Path, sampling: StdioSampling) -> list[MeasuredServer]:
     prompts = sampling.prompts
     own = [
         server
         for place, product in enumerate(found)
         for server in _of_product(product, folder / str(place), prompts)
     ]
-    return [*own, *(StdioServer(peer.title, peer.command(), echoes(prompts)) for peer in STDIO_PEERS)]
+    return [*own, *(MeasuredServer(peer.title, peer.command(), echoes(prompts)) for peer in STDIO_PEERS)]
 
 
 def measure(found: Sequence[Product], sampling: StdioSampling, only: str = "") -> list[StdioSamples]:
@@ -114,7 +114,7 @@ def measure(found: Sequence[Product], sampling: StdioSampling, only: str = "") -
 
 
 def _measure_server(
-    client: ClientProcess, server: StdioServer, sampling: StdioSampling, samples: StdioSamples
+    client: ClientProcess, server: MeasuredServer, sampling: StdioSampling, samples: StdioSamples
 ) -> None:
     start = client.open(server.plan, server.calls)
     samples.initialize.append(start.initialize)

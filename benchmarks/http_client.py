@@ -65,9 +65,9 @@ def call(
     return PreparedRequest(encode_request(headers, body), number, is_valid)
 
 
-def encode_request(headers: Mapping[str, str], body: bytes, length: int | None = None) -> bytes:
-    """Encode a POST request. `length` overrides the Content-Length."""
-    all_headers = {**headers, "Content-Length": str(len(body) if length is None else length)}
+def encode_request(headers: Mapping[str, str], body: bytes) -> bytes:
+    """Encode a POST request."""
+    all_headers = {**headers, "Content-Length": str(len(body))}
     lines = "".join(f"{name}: {value}\r\n" for name, value in all_headers.items())
     return f"POST /mcp HTTP/1.1\r\n{lines}\r\n".encode() + body
 

