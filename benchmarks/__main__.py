@@ -29,10 +29,9 @@ BENCHMARKS: Final = (
     "bench_store",
     "bench_web",
     "bench_search",
-    "bench_tasks",
 )
-#: They take much longer: copies and tables of up to a million prompts.
-LONG: Final = ("bench_databases", "bench_scale_sqlite", "bench_scale_postgres")
+#: They take much longer: copies, graphs of 100,000 tasks, and up to a million prompts.
+LONG: Final = ("bench_tasks", "bench_databases", "bench_scale_sqlite", "bench_scale_postgres")
 #: They can measure another version in turns with this one.
 COMPARING: Final = ("bench_stdio", "bench_http", "bench_postgres")
 

@@ -9,7 +9,7 @@ The page has a pair of comments for each benchmark. What is between them is repl
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Callable
 from typing import Final
 
 from tests.interop.environments import ROOT
@@ -38,18 +38,18 @@ def section(run: BenchmarkRun) -> str:
     return "\n\n".join(parts)
 
 
-def fill_page(text: str) -> str:
+def fill_page(text: str, last_run: Callable[[str], BenchmarkRun | None] = load_run) -> str:
     """Return the page with the results of the last runs."""
 
     def replace(place: re.Match[str]) -> str:
-        run = load_run(place["name"])
+        run = last_run(place["name"])
         return place[0] if run is None else f"{place['start']}\n{section(run)}\n\n{place['end']}"
 
     return _PLACES.sub(replace, text)
 
 
-def main(page: Path = PAGE) -> None:
-    page.write_text(fill_page(page.read_text()))
+def main() -> None:
+    PAGE.write_text(fill_page(PAGE.read_text()))
 
 
 if __name__ == "__main__":
