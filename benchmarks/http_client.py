@@ -183,6 +183,7 @@ def run_load(
         p99=latencies[int(0.99 * (len(latencies) - 1))],
         client_cpu=client,
         server_cpu=busy,
+        quantiles=tuple(latencies[(len(latencies) - 1) * part // 100] for part in range(101)),
     )
 
 

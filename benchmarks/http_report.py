@@ -40,11 +40,12 @@ class HttpSamples(Struct):
 
     @property
     def costs(self) -> list[float]:
-        return [load.server_cost for load in self.loads]
+        return [load.cost for load in self.loads]
 
     @property
     def client_share(self) -> float:
-        return spread([load.client_share for load in self.loads]).median
+        """The share of one core that the client used."""
+        return spread([load.client for load in self.loads]).median
 
 
 def http_tables(samples: Sequence[HttpSamples]) -> list[ReportTable]:

@@ -16,17 +16,19 @@ class LoadResult(Struct, frozen=True):
     #: CPU seconds of the client and of the server.
     client_cpu: float
     server_cpu: float
+    #: A hundred and one quantiles of the seconds from a call to its result, where they were measured.
+    quantiles: tuple[float, ...] = ()
 
     @property
     def rate(self) -> float:
         return self.calls / self.seconds
 
     @property
-    def server_cost(self) -> float:
+    def cost(self) -> float:
         """The server's CPU seconds per call."""
         return self.server_cpu / self.calls
 
     @property
-    def client_share(self) -> float:
+    def client(self) -> float:
         """The share of one core that the client used."""
         return self.client_cpu / self.seconds

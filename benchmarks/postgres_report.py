@@ -73,9 +73,9 @@ def _row(samples: PostgresSamples) -> list[Cell]:
         spread([load.p99 for load in loads], "ms", 1000),
         spread([load.p99 / load.median for load in loads]).median,
         # The load of a floor is PostgreSQL's own.
-        "" if is_floor else spread([load.server_cost for load in loads], "µs", 1e6),
+        "" if is_floor else spread([load.cost for load in loads], "µs", 1e6),
         spread(costs, "µs", 1e6),
-        f"{spread([load.client_share for load in loads]).median:.0%}",
+        f"{spread([load.client for load in loads]).median:.0%}",
     ]
 
 

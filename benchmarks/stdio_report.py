@@ -68,7 +68,7 @@ def call_measures(pipelined: int) -> tuple[Measure, ...]:
         ),
         Measure(
             "server CPU per call",
-            lambda found: [load.server_cost for load in found.sequential],
+            lambda found: [load.cost for load in found.sequential],
             "µs",
             1e6,
         ),
@@ -79,7 +79,7 @@ def call_measures(pipelined: int) -> tuple[Measure, ...]:
         ),
         Measure(
             f"server CPU per call, {pipelined} at a time",
-            lambda found: [load.server_cost for load in found.pipelined],
+            lambda found: [load.cost for load in found.pipelined],
             "µs",
             1e6,
         ),
@@ -117,7 +117,7 @@ def _client_limit(rows: dict[str, StdioSamples]) -> str:
     """Say how busy the client was with the fastest server."""
     rates = {server: spread([load.rate for load in found.pipelined]).median for server, found in rows.items()}
     fastest = max(rates, key=rates.__getitem__)
-    busy = spread([load.client_share for load in rows[fastest].pipelined]).median
+    busy = spread([load.client for load in rows[fastest].pipelined]).median
     return f"The most calls a second that this client made: {rates[fastest]:,.0f} ({fastest}), {limit(busy)}."
 
 

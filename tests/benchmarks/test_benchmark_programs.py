@@ -52,5 +52,5 @@ def test_a_client_program_measures_the_server_that_it_starts() -> None:
     assert start.cpu > 0
     assert load.calls >= 4
     assert 0 < load.median <= load.p99 <= load.seconds
-    assert load.server_cost > 0
+    assert load.cost > 0
     assert memory > 1_000_000
