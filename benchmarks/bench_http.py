@@ -7,7 +7,6 @@ with tokens and an access log, as the container ships it. Servers take turns in 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import itertools
 import subprocess
@@ -22,12 +21,12 @@ from msgspec import Struct
 from tests.interop.environments import PYTHON_2, TYPESCRIPT_1, TYPESCRIPT_2, SetupFailed
 
 from benchmarks.client_process import ClientProcess, ClientProgram, ToolCalls
+from benchmarks.comparison_options import Sampling, run_comparison
 from benchmarks.http_client import HOST, HttpServer
 from benchmarks.http_report import HttpSamples, http_tables
 from benchmarks.peers import AIOHTTP, CACHE, HTTP_PEERS
-from benchmarks.product import Product, Workspace, echoes, fill_workspace, products
-from benchmarks.report_output import print_progress, print_tables
-from benchmarks.stdio_client import ServerFailed
+from benchmarks.product import Product, Workspace, echoes, fill_workspace
+from benchmarks.report_output import ReportTable, print_progress
 
 STATELESS: Final = "without a session"
 SESSION: Final = "in a session"
@@ -35,6 +34,7 @@ SHIPPED: Final = "tokens and access log"
 
 #: A token may send 200 requests in a burst, and 50 a second.
 CALLS_PER_TOKEN: Final = 150
+TOKENS: Final = 60
 
 #: Creates users with tokens, much faster than a command for each.
 _TOKENS: Final = """
@@ -80,18 +80,8 @@ CLIENTS: Final = (
 )
 
 
-class HttpSampling(Struct, frozen=True):
-    """The number and length of the measurements."""
-
-    rounds: int
-    #: The length of each load.
-    seconds: float
-    prompts: int = 1000
-    tokens: int = 60
-
-
-FULL: Final = HttpSampling(rounds=4, seconds=0.4)
-QUICK: Final = HttpSampling(rounds=2, seconds=0.2)
+FULL: Final = Sampling(rounds=4, seconds=0.4)
+QUICK: Final = Sampling(rounds=2, seconds=0.2)
 
 
 class RunningServer(Struct, frozen=True):
@@ -123,7 +113,7 @@ def _create_tokens(workspace: Workspace, count: int) -> list[str]:
 
 
 def _start_product(
-    stack: contextlib.ExitStack, workspace: Workspace, sampling: HttpSampling
+    stack: contextlib.ExitStack, workspace: Workspace, sampling: Sampling
 ) -> Iterator[RunningServer]:
     """Start a server for requests with and without a session, and one as the container ships it."""
     title, calls = workspace.product.title, workspace.reads("get_prompt", vary=True)
@@ -137,12 +127,12 @@ def _start_product(
     plain = start()
     yield RunningServer(title, STATELESS, plain, calls)
     yield RunningServer(title, SESSION, plain, calls)
-    tokens = _create_tokens(workspace, sampling.tokens)
+    tokens = _create_tokens(workspace, TOKENS)
     yield RunningServer(title, SHIPPED, start("--auth", "tokens", "--access-log"), calls, tokens)
 
 
 def _start_servers(
-    stack: contextlib.ExitStack, found: Sequence[Product], folder: Path, sampling: HttpSampling
+    stack: contextlib.ExitStack, found: Sequence[Product], folder: Path, sampling: Sampling
 ) -> list[RunningServer]:
     servers: list[RunningServer] = []
     for place, product in enumerate(found):
@@ -164,7 +154,7 @@ def _start_servers(
     return servers
 
 
-def measure(found: Sequence[Product], sampling: HttpSampling, only: str = "") -> list[HttpSamples]:
+def measure(found: Sequence[Product], sampling: Sampling, only: str) -> list[ReportTable]:
     """Measure every server in every situation, with every client whose title contains a text."""
     CACHE.mkdir(parents=True, exist_ok=True)
     samples: dict[tuple[str, str, str, int], HttpSamples] = {}
@@ -186,11 +176,11 @@ def measure(found: Sequence[Product], sampling: HttpSampling, only: str = "") ->
                     key = client.program.title, situation, server.title, connections
                     taken = samples.setdefault(key, HttpSamples(*key))
                     _measure_server(process, server, sampling, taken)
-    return list(samples.values())
+    return http_tables(list(samples.values()))
 
 
 def _measure_server(
-    client: ClientProcess, server: RunningServer, sampling: HttpSampling, samples: HttpSamples
+    client: ClientProcess, server: RunningServer, sampling: Sampling, samples: HttpSamples
 ) -> None:
     client.open(server.plan, server.calls)
     pid, count = server.process.pid, samples.connections
@@ -200,23 +190,5 @@ def _measure_server(
     client.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_http", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter measurements")
-    parser.add_argument("--json", action="store_true", help="print the tables as JSON")
-    parser.add_argument("--rounds", type=int, help=f"the number of rounds (default: {FULL.rounds})")
-    parser.add_argument("--only", default="", help="only clients whose title contains this")
-    parser.add_argument("--before", metavar="SOURCE", help="also measure another folder or Git revision")
-    options = parser.parse_args()
-    sampling = QUICK if options.quick else FULL
-    if options.rounds:
-        sampling = HttpSampling(options.rounds, sampling.seconds)
-    try:
-        samples = measure(products(options.before), sampling, options.only)
-    except (ServerFailed, SetupFailed) as error:
-        raise SystemExit(f"error: {error}") from None
-    print_tables(http_tables(samples), as_json=options.json)
-
-
 if __name__ == "__main__":
-    main()
+    run_comparison("bench_http", __doc__, (FULL, QUICK), measure)

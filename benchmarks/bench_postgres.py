@@ -7,7 +7,6 @@ operation are counted in PostgreSQL's log.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import itertools
 import sys
@@ -17,26 +16,25 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-from tests.interop.environments import SetupFailed
-
 from benchmarks.bench_databases import Cluster, cluster
 from benchmarks.client_process import PROGRAMS, ClientProcess
+from benchmarks.comparison_options import Sampling, run_comparison
 from benchmarks.http_client import HOST, STATELESS, HttpServer, PreparedRequest, call, run_load
 from benchmarks.load_result import LoadResult
 from benchmarks.peers import CACHE
 from benchmarks.postgres_report import PostgresSamples, postgres_tables
 from benchmarks.postgres_round_trips import LOGGING, RoundTrips, count_round_trips
 from benchmarks.processes import cpu_seconds, with_children
-from benchmarks.product import Product, Workspace, fill_workspace, products
-from benchmarks.report_output import ReportTable, print_progress, print_tables
+from benchmarks.product import Product, Workspace, fill_workspace
+from benchmarks.report_output import ReportTable, print_progress
 from benchmarks.sample_data import Draft, TextGenerator
-from benchmarks.stdio_client import ServerFailed
 
 CONNECTIONS: Final = (1, 8, 24)
 FLEETS: Final = {"one server": 1, "three servers": 3}
 #: The owner of the databases.
 ROLE: Final = "team"
+#: The length of the warm-up before each load.
+WARM_UP: Final = 0.3
 #: Prepared creates per second, more than a server stores.
 CREATES_PER_SECOND: Final = 8000
 
@@ -66,18 +64,8 @@ _STATEMENTS: Final = {
 }
 
 
-class PostgresSampling(Struct, frozen=True):
-    """The number and length of the measurements."""
-
-    rounds: int
-    #: The length of each load, and of the warm-up before it.
-    seconds: float
-    warm_up: float = 0.3
-    prompts: int = 1000
-
-
-FULL: Final = PostgresSampling(rounds=5, seconds=1.0)
-QUICK: Final = PostgresSampling(rounds=2, seconds=0.5)
+FULL: Final = Sampling(rounds=5, seconds=1.0)
+QUICK: Final = Sampling(rounds=2, seconds=0.5)
 
 #: Runs a load on a number of connections.
 Load = Callable[[int, float], LoadResult]
@@ -143,7 +131,7 @@ def _database(server: Cluster, place: int | str) -> str:
 
 
 def measure(
-    server: Cluster, workspaces: Sequence[Workspace], sampling: PostgresSampling
+    server: Cluster, workspaces: Sequence[Workspace], sampling: Sampling, only: str
 ) -> list[PostgresSamples]:
     """Measure all candidates at every number of connections, in turns."""
     generator = TextGenerator("creates on PostgreSQL")
@@ -162,7 +150,7 @@ def measure(
             print_progress(f"Round {number + 1} of {sampling.rounds}: {title} ...")
             with start(number) as load:
                 for count in CONNECTIONS:
-                    load(count, sampling.warm_up)
+                    load(count, WARM_UP)
                     _measure_load(server, load, count, sampling.seconds, samples[title, count])
     return list(samples.values())
 
@@ -175,8 +163,8 @@ def _measure_load(
     samples.database_cpu.append(cpu_seconds(with_children(server.pid)) - before)
 
 
-def measure_all(found: Sequence[Product], sampling: PostgresSampling) -> list[ReportTable]:
-    """Run all measurements on a new PostgreSQL, and return the tables."""
+def measure_all(found: Sequence[Product], sampling: Sampling, only: str) -> list[ReportTable]:
+    """Run all measurements on a new PostgreSQL, of candidates whose title contains a text."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as name, cluster() as server:
         server.sql(f"CREATE ROLE {ROLE} LOGIN")
@@ -184,7 +172,7 @@ def measure_all(found: Sequence[Product], sampling: PostgresSampling) -> list[Re
             fill_workspace(product, Path(name) / str(place), sampling.prompts, _database(server, place))
             for place, product in enumerate(found)
         ]
-        samples = measure(server, workspaces, sampling)
+        samples = measure(server, workspaces, sampling, only)
         round_trips = [each for workspace in workspaces for each in _count(server, workspace)]
         about = f"PostgreSQL {server.version}, durable, with its default settings, on the same machine."
     return postgres_tables(about, samples, round_trips)
@@ -200,22 +188,5 @@ def _count(server: Cluster, workspace: Workspace) -> list[RoundTrips]:
         return count_round_trips(workspace.product.title, running, server.log, ids)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_postgres", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter measurements")
-    parser.add_argument("--json", action="store_true", help="print the tables as JSON")
-    parser.add_argument("--rounds", type=int, help=f"the number of rounds (default: {FULL.rounds})")
-    parser.add_argument("--before", metavar="SOURCE", help="also measure another folder or Git revision")
-    options = parser.parse_args()
-    sampling = QUICK if options.quick else FULL
-    if options.rounds:
-        sampling = PostgresSampling(options.rounds, sampling.seconds)
-    try:
-        tables = measure_all(products(options.before), sampling)
-    except (ServerFailed, SetupFailed) as error:
-        raise SystemExit(f"error: {error}") from None
-    print_tables(tables, as_json=options.json)
-
-
 if __name__ == "__main__":
-    main()
+    run_comparison("bench_postgres", __doc__, (FULL, QUICK), measure_all)

@@ -7,7 +7,6 @@ argument, and floors. Servers take turns in every round, so that changes in mach
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import tempfile
@@ -16,13 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
-from tests.interop.environments import PYTHON_2, TYPESCRIPT_1, TYPESCRIPT_2, SetupFailed
+from tests.interop.environments import PYTHON_2, TYPESCRIPT_1, TYPESCRIPT_2
 
 from benchmarks.client_process import ClientProcess, ClientProgram, ToolCalls
+from benchmarks.comparison_options import Sampling, run_comparison
 from benchmarks.peers import CACHE, SERVERS, STDIO_PEERS
-from benchmarks.product import Product, echoes, fill_workspace, products
-from benchmarks.report_output import print_progress, print_tables
-from benchmarks.stdio_client import ServerFailed
+from benchmarks.product import Product, echoes, fill_workspace
+from benchmarks.report_output import ReportTable, print_progress
 from benchmarks.stdio_report import StdioSamples, stdio_tables
 
 CLIENTS: Final = (
@@ -32,6 +31,8 @@ CLIENTS: Final = (
     # It needs no package; any Python will do.
     ClientProgram("raw pipes", "raw_pipes.py", PYTHON_2),
 )
+#: The length of the warm-up before each load.
+WARM_UP: Final = 0.1
 #: The number of calls under way at the same time, where a client pipelines.
 PIPELINED: Final = 32
 
@@ -49,18 +50,8 @@ class MeasuredServer(Struct, frozen=True):
         return {"command": self.command, "env": self.variables}
 
 
-class StdioSampling(Struct, frozen=True):
-    """The number and length of the measurements."""
-
-    rounds: int
-    #: The length of each load, and of the warm-up before it.
-    seconds: float
-    warm_up: float
-    prompts: int = 1000
-
-
-FULL: Final = StdioSampling(rounds=5, seconds=0.25, warm_up=0.1)
-QUICK: Final = StdioSampling(rounds=2, seconds=0.15, warm_up=0.1)
+FULL: Final = Sampling(rounds=5, seconds=0.25)
+QUICK: Final = Sampling(rounds=2, seconds=0.15)
 
 
 def _of_product(product: Product, folder: Path, prompts: int) -> Iterator[MeasuredServer]:
@@ -72,7 +63,7 @@ def _of_product(product: Product, folder: Path, prompts: int) -> Iterator[Measur
     yield MeasuredServer(f"{product.title}, engine only", engine, echoes(prompts))
 
 
-def _servers(found: Sequence[Product], folder: Path, sampling: StdioSampling) -> list[MeasuredServer]:
+def _servers(found: Sequence[Product], folder: Path, sampling: Sampling) -> list[MeasuredServer]:
     prompts = sampling.prompts
     own = [
         server
@@ -82,7 +73,7 @@ def _servers(found: Sequence[Product], folder: Path, sampling: StdioSampling) ->
     return [*own, *(MeasuredServer(peer.title, peer.command(), echoes(prompts)) for peer in STDIO_PEERS)]
 
 
-def measure(found: Sequence[Product], sampling: StdioSampling, only: str = "") -> list[StdioSamples]:
+def measure(found: Sequence[Product], sampling: Sampling, only: str) -> list[ReportTable]:
     """Measure every server with every client whose title contains a text."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
@@ -110,41 +101,23 @@ def measure(found: Sequence[Product], sampling: StdioSampling, only: str = "") -
             for client, process in clients.items():
                 for server in servers:
                     _measure_server(process, server, sampling, samples[client, server.title])
-        return list(samples.values())
+    return stdio_tables(list(samples.values()), PIPELINED)
 
 
 def _measure_server(
-    client: ClientProcess, server: MeasuredServer, sampling: StdioSampling, samples: StdioSamples
+    client: ClientProcess, server: MeasuredServer, sampling: Sampling, samples: StdioSamples
 ) -> None:
     start = client.open(server.plan, server.calls)
     samples.initialize.append(start.initialize)
     samples.tools.append(start.tools)
     samples.start_cpu.append(start.cpu)
-    client.load(sampling.warm_up)
+    client.load(WARM_UP)
     samples.sequential.append(client.load(sampling.seconds))
-    client.load(sampling.warm_up, at_a_time=PIPELINED)
+    client.load(WARM_UP, at_a_time=PIPELINED)
     samples.pipelined.append(client.load(sampling.seconds, at_a_time=PIPELINED))
     samples.memory.append(client.server_memory())
     client.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_stdio", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter measurements")
-    parser.add_argument("--json", action="store_true", help="print the tables as JSON")
-    parser.add_argument("--rounds", type=int, help=f"the number of rounds (default: {FULL.rounds})")
-    parser.add_argument("--only", default="", help="only clients whose title contains this")
-    parser.add_argument("--before", metavar="SOURCE", help="also measure another folder or Git revision")
-    options = parser.parse_args()
-    sampling = QUICK if options.quick else FULL
-    if options.rounds:
-        sampling = StdioSampling(options.rounds, sampling.seconds, sampling.warm_up)
-    try:
-        samples = measure(products(options.before), sampling, options.only)
-    except (ServerFailed, SetupFailed) as error:
-        raise SystemExit(f"error: {error}") from None
-    print_tables(stdio_tables(samples, PIPELINED), as_json=options.json)
-
-
 if __name__ == "__main__":
-    main()
+    run_comparison("bench_stdio", __doc__, (FULL, QUICK), measure)

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import venv
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +28,9 @@ from benchmarks.peers import CACHE
 from benchmarks.report_output import print_progress
 from benchmarks.sample_data import TextGenerator
 
+#: Exists in complete installations; its time is that of the last use.
 _STAMP: Final = "complete"
+_UNUSED_SECONDS: Final = 86_400
 
 
 class Product(Struct, frozen=True):
@@ -74,19 +77,34 @@ def _install(title: str, source: Path) -> Product:
     home = CACHE / f"product-{_digest(source)}"
     product = Product(title, home)
     if (home / _STAMP).exists():
+        (home / _STAMP).touch()
         return product
+    _remove_unused()
     print_progress(f"Installing {title} from {source} ...")
     shutil.rmtree(home, ignore_errors=True)
     venv.create(home, with_pip=False, symlinks=True)
     pip = [sys.executable, "-m", "pip", "--python", product.python, "install", "--quiet"]
     options = ["--disable-pip-version-check", "--constraint", str(ROOT / "constraints.txt")]
+    # The Makefile sets a relative path of the constraints.
+    without = ("PIP_CONSTRAINT", "PIP_REQUIRE_VIRTUALENV")
     result = subprocess.run(
-        [*pip, *options, f"{source}[postgres]"], check=False, capture_output=True, cwd=CACHE
+        [*pip, *options, f"{source}[postgres]"],
+        check=False,
+        capture_output=True,
+        cwd=CACHE,
+        env={name: value for name, value in os.environ.items() if name not in without},
     )
     if result.returncode:
         raise SetupFailed(result.stderr[-3000:].decode(errors="replace"))
     (home / _STAMP).touch()
     return product
+
+
+def _remove_unused() -> None:
+    """Remove the installations that no benchmark used for a day."""
+    for stamp in CACHE.glob(f"product-*/{_STAMP}"):
+        if time.time() - stamp.stat().st_mtime > _UNUSED_SECONDS:
+            shutil.rmtree(stamp.parent)
 
 
 def _digest(source: Path) -> str:
