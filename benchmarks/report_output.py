@@ -64,10 +64,12 @@ def ratio(samples: Sequence[float], others: Sequence[float]) -> Spread:
 
 
 def number(value: float) -> str:
-    """Return a number with three significant digits, and at least all digits before the point."""
+    """Return a number with about three significant digits, and all digits before the point."""
     if value >= 99.95:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+    if value >= 9.995:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 0.095 or value < 0.0005 else f"{value:.3f}"
 
 
 def cell_text(cell: Cell) -> str:
