@@ -7,8 +7,6 @@ import json
 import os
 import subprocess
 import time
-from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 from client_plan import Stopwatch, reply, requests
@@ -53,76 +51,76 @@ class Pipes:
             frames = frames[os.write(self._to, frames) :]
 
     def read_lines(self) -> list[bytes]:
-        """Return the complete lines of one read; at least one."""
+        """Return the complete responses of one read; at least one."""
         while True:
             chunk = os.read(self._from, 1 << 20)
             assert chunk, "the server ended"
             *lines, self._rest = (self._rest + chunk).split(b"\n")
-            if lines:
-                return lines
+            # Servers may send notifications in between.
+            if responses := [line for line in lines if b'"method":' not in line[:40]]:
+                return responses
 
     def close(self) -> None:
         self.process.communicate()
 
 
-def prepared_calls(plan: dict[str, Any]) -> Iterator[tuple[bytes, bytes]]:
-    """Return the calls and the texts that their results contain, in turn."""
-    found = []
-    for number, (arguments, expected, _) in enumerate(plan["calls"]):
-        params = {"name": plan["tool"], "arguments": arguments}
-        call = {"jsonrpc": "2.0", "id": 2 + number, "method": "tools/call", "params": params}
-        found.append((encode(call), expected.encode()))
-    return itertools.cycle(found)
+class RawCalls:
+    """The calls of a plan, encoded, in turn, and the responses to them, which may come in any order."""
 
-
-class RawLoad:
-    """The calls of a load, and the responses to them, which may come in any order."""
-
-    def __init__(self, calls: Iterator[tuple[bytes, bytes]]) -> None:
-        self._calls = calls
-        self._expected: Counter[bytes] = Counter()
-        self.responses: list[bytes] = []
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self._texts = [expected for _, expected, _ in plan["calls"]]
+        frames = []
+        for number, (arguments, _, _) in enumerate(plan["calls"]):
+            params = {"name": plan["tool"], "arguments": arguments}
+            call = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+            frames.append((number, encode(call)))
+        self._next = itertools.cycle(frames)
+        self._sent: list[int] = []
 
     def take(self, count: int) -> bytes:
         """Return the next calls."""
-        taken = list(itertools.islice(self._calls, count))
-        self._expected.update(text for _, text in taken)
-        return b"".join([frame for frame, _ in taken])
+        taken = list(itertools.islice(self._next, count))
+        self._sent += [number for number, _ in taken]
+        return b"".join([frame for _, frame in taken])
 
-    def check(self) -> None:
-        everything = b"\n".join(self.responses)
-        assert b'"error":' not in everything, everything[:500]
-        # A text that another one contains is found more often than expected.
-        missing = [text for text, times in self._expected.items() if everything.count(text) < times]
-        assert not missing, missing[:3]
+    def check(self, responses: list[bytes]) -> None:
+        """Check that every call has one response, with its text."""
+        answered = []
+        for line in responses:
+            response = json.loads(line)
+            answered.append(response["id"])
+            text = response["result"]["content"][0]["text"]
+            assert self._texts[response["id"]] in text, line[:500]
+        assert sorted(answered) == sorted(self._sent), "the responses do not match the calls"
+        self._sent = []
 
 
-def run_load(pipes: Pipes, calls: Iterator[tuple[bytes, bytes]], plan: dict[str, Any]) -> dict[str, Any]:
+def run_load(pipes: Pipes, calls: RawCalls, plan: dict[str, Any]) -> dict[str, Any]:
     """Keep a number of calls under way."""
-    now, latencies, left, load = time.perf_counter, [], plan["at_a_time"], RawLoad(calls)
-    watch = Stopwatch()
+    latencies: list[float] = []
+    responses: list[bytes] = []
+    now, left, watch = time.perf_counter, plan["at_a_time"], Stopwatch()
     sent_at = watch.started
     end = watch.started + plan["seconds"]
-    pipes.send(load.take(left))
+    pipes.send(calls.take(left))
     while left:
         lines = pipes.read_lines()
         at = now()
         latencies += [at - sent_at] * len(lines)
-        load.responses += lines
+        responses += lines
         if at >= end:
             left -= len(lines)
             continue
-        frames = load.take(len(lines))
+        frames = calls.take(len(lines))
         sent_at = now()
         pipes.send(frames)
     result = watch.result(latencies)
-    load.check()
+    calls.check(responses)
     return result
 
 
 def serve() -> None:
     pipes: Pipes | None = None
-    calls: Iterator[tuple[bytes, bytes]] = iter(())
     for request in requests():
         if request["do"] == "open":
             started = time.perf_counter()
@@ -133,7 +131,7 @@ def serve() -> None:
             pipes.send(encode(INITIALIZED) + encode(LIST_TOOLS))
             pipes.read_lines()
             reply({"initialize": connected - started, "tools": time.perf_counter() - started})
-            calls = prepared_calls(request)
+            calls = RawCalls(request)
         elif request["do"] == "load":
             assert pipes is not None
             reply(run_load(pipes, calls, request))
