@@ -17,9 +17,9 @@ SOCKET_LOOP: Final = "floor: socket loop"
 BUSY: Final = 0.9
 
 _RATIO_NOTE: Final = (
-    "Dittybag reads a prompt, the others return an argument; they have an access log, but no tokens. Each "
-    "figure is the median of the ratios of the rounds. Where the client limits the rate, only the CPU time "
-    "shows the difference."
+    "Each figure is the median of the ratios of the rounds; above 1, Dittybag is better. Dittybag reads a "
+    "prompt, the others return an argument; with tokens and access log, they have the log only. Where the "
+    "client limits the rate, only the CPU time shows the difference."
 )
 
 
@@ -74,8 +74,8 @@ def _ratios(groups: dict[tuple[str, str], list[HttpSamples]]) -> ReportTable:
             costs = [number(ratio(others[count].costs, own[count].costs).median) for count in others]
             cells.append([client, situation, server, " / ".join(rates), " / ".join(costs)])
     return ReportTable(
-        "HTTP: how many times better Dittybag is, at 1, 16 and 64 requests at a time",
-        ["client", "requests", "than", "requests/s", "server CPU per request"],
+        "HTTP: advantage of Dittybag, at 1, 16 and 64 requests at a time",
+        ["client", "requests", "over", "requests/s", "server CPU per request"],
         cells,
         [_RATIO_NOTE],
     )

@@ -14,6 +14,8 @@ from benchmarks.report_output import Cell, ReportTable, Spread, ratio, spread
 PRODUCT: Final = "Dittybag"
 ENGINE: Final = "Dittybag, engine only"
 
+_ADVANTAGE_NOTE: Final = "Above 1, Dittybag is better: less time, CPU time or memory, or more calls."
+
 
 class StdioSamples(Struct):
     """The samples of one server with one client, one for each round."""
@@ -98,7 +100,7 @@ def stdio_tables(samples: Sequence[StdioSamples], pipelined: int) -> list[Report
             title = f"{what.capitalize()}, client: {client}"
             notes = [_client_limit(rows)] if own == ENGINE else []
             found.append(_figures(title, rows, columns, notes))
-            found.append(_ratios(f"{title}: how many times better {own} is", rows, columns, own))
+            found.append(_ratios(f"{title}: advantage of {own}", rows, columns, own))
     return found
 
 
@@ -135,4 +137,4 @@ def _ratios(title: str, rows: dict[str, StdioSamples], columns: Sequence[Measure
         for server, found in rows.items()
         if server not in (PRODUCT, ENGINE)
     ]
-    return ReportTable(title, ["than", *(column.title for column in columns)], cells)
+    return ReportTable(title, ["over", *(column.title for column in columns)], cells, [_ADVANTAGE_NOTE])
