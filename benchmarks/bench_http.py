@@ -24,7 +24,7 @@ from benchmarks.client_process import ClientProcess, ClientProgram, ToolCalls
 from benchmarks.comparison_options import Sampling, run_comparison
 from benchmarks.http_client import HOST, HttpServer
 from benchmarks.http_report import HttpSamples, http_tables
-from benchmarks.peers import AIOHTTP, CACHE, HTTP_PEERS
+from benchmarks.peers import AIOHTTP, CACHE, HTTP_PEERS, Peer
 from benchmarks.product import Product, Workspace, echoes, fill_workspace
 from benchmarks.report_output import ReportTable, print_progress
 
@@ -138,20 +138,24 @@ def _start_servers(
     for place, product in enumerate(found):
         workspace = fill_workspace(product, folder / str(place), sampling.prompts)
         servers += _start_product(stack, workspace, sampling)
-    modes = {STATELESS: "stateless", SESSION: "session", SHIPPED: "logged"}
     for peer in HTTP_PEERS:
-        for situation, mode in modes.items():
-            if situation == SHIPPED and not peer.logs:
-                continue
-            command = peer.command()
-
-            def command_for(port: int, command: list[str] = command, mode: str = mode) -> list[str]:
-                return [*command, str(port), mode]
-
-            process = stack.enter_context(HttpServer(command_for))
-            calls = echoes(sampling.prompts, vary=True)
-            servers.append(RunningServer(peer.title, situation, process, calls))
+        servers += _start_peer(stack, peer, echoes(sampling.prompts, vary=True))
     return servers
+
+
+def _start_peer(stack: contextlib.ExitStack, peer: Peer, calls: ToolCalls) -> Iterator[RunningServer]:
+    """Start a server without sessions, one with them, and if it can, one with an access log."""
+    command = peer.command()
+
+    def start(mode: str) -> HttpServer:
+        return stack.enter_context(HttpServer(lambda port: [*command, str(port), mode]))
+
+    plain = start("stateless")
+    yield RunningServer(peer.title, STATELESS, plain, calls)
+    yield RunningServer(peer.title, SESSION, start("session"), calls)
+    if peer.logs:
+        yield RunningServer(peer.title, SHIPPED, start("logged"), calls)
+        yield RunningServer(f"{peer.title}, without the log", SHIPPED, plain, calls)
 
 
 def measure(found: Sequence[Product], sampling: Sampling, only: str) -> list[ReportTable]:
