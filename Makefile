@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT := constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check static programs conformance format bench torture bugs pictures clean
+.PHONY: help run test check static programs conformance format bench benchpage torture bugs pictures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,17 +46,11 @@ format: $(VENV)/.dev ## format the code
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev ## run all benchmarks and print tables; ARGS are passed to each
-	@$(BIN)/python -m benchmarks.bench_commands $(ARGS)
-	@$(BIN)/python -m benchmarks.bench_engines $(ARGS)
-	@$(BIN)/python -m benchmarks.bench_store $(ARGS)
-	@$(BIN)/python -m benchmarks.bench_tasks $(ARGS)
-	@$(BIN)/python -m benchmarks.bench_search $(ARGS)
-	@$(BIN)/python -m benchmarks.bench_libraries $(ARGS)
-	@$(BIN)/python -m benchmarks.bench_http $(ARGS)
-	@$(BIN)/python -m benchmarks.bench_databases $(ARGS)
-	@$(BIN)/python -m benchmarks.bench_fleet $(ARGS)
-	@$(BIN)/python -m benchmarks.bench_web $(ARGS)
+bench: $(VENV)/.dev ## run the benchmarks and print tables; ARGS="--quick", "--long", or the names of some
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+benchpage: $(VENV)/.dev ## write the results of the last benchmarks into the reference page
+	@$(BIN)/python -m benchmarks.report
 
 torture: $(VENV)/.dev ## run only the kill, fault and fuzz tests, with many more repetitions
 	TORTURE=1 $(BIN)/pytest tests/torture $$(grep -rl --include='test_*.py' --exclude-dir=torture tests.repetitions tests) \

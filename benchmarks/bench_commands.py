@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-import msgspec
-
-from benchmarks.report_output import describe_machine, table
+from benchmarks.report_output import ReportTable, print_tables, ratio, spread
 
 _BASELINE: Final = "import click"
 #: A command that lists data takes at most this many times as long as importing click.
@@ -53,22 +51,25 @@ def measure(rounds: int) -> dict[str, list[float]]:
     return samples
 
 
+def command_table(samples: Mapping[str, Sequence[float]]) -> ReportTable:
+    return ReportTable(
+        "CPU time of commands",
+        ["", "CPU time", "times as long as importing click"],
+        [
+            [name, spread(found, "ms"), ratio(found, samples[_BASELINE]).median]
+            for name, found in samples.items()
+        ],
+        [f"Target for listing commands: at most {_TARGET} times as long as importing click."],
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_commands", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
-    parser.add_argument("--json", action="store_true", help="print all samples as JSON")
+    parser.add_argument("--json", action="store_true", help="print the table as JSON")
     options = parser.parse_args()
     samples = measure(10 if options.quick else 30)
-    if options.json:
-        print(msgspec.json.encode({"machine": describe_machine(), "samples": samples}).decode())
-        return
-    medians = {name: statistics.median(found) for name, found in samples.items()}
-    rows = [
-        [name, f"{median:.1f} ms", f"{median / medians[_BASELINE]:.2f}"] for name, median in medians.items()
-    ]
-    print(f"CPU time of commands on {describe_machine()}\n")
-    print(table([["", "median", "ratio"], *rows]))
-    print(f"\nTarget for listing commands: at most {_TARGET} times as long as importing click.")
+    print_tables([command_table(samples)], as_json=options.json)
 
 
 if __name__ == "__main__":

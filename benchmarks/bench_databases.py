@@ -25,8 +25,15 @@ import pytest
 from msgspec import Struct, field
 from tests import postgres_servers
 
-from benchmarks.http_client import HOST, STATELESS, HttpServer, LoadResult, PreparedRequest, call
-from benchmarks.report_output import describe_machine, print_progress, table
+from benchmarks.http_client import HOST, STATELESS, HttpServer, PreparedRequest, call
+from benchmarks.load_result import LoadResult
+from benchmarks.report_output import (
+    ReportTable,
+    describe_machine,
+    print_progress,
+    print_tables,
+    rows_table,
+)
 from benchmarks.sample_data import (
     CACHE,
     COMMON_WORD,
@@ -64,6 +71,17 @@ class Cluster(postgres_servers.PostgresServer):
     @property
     def version(self) -> str:
         return self.sql("SHOW server_version")[0].split()[0]
+
+    @property
+    def pid(self) -> int:
+        """The id of the first process."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> Path:
+        """The file with the server's log."""
+        return self._folder / "log"
 
 
 @contextlib.contextmanager
@@ -285,14 +303,14 @@ def _workload_requests(
 _COLUMNS: Final = ("rate", "p99")
 
 
-def comparison(series: Sequence[DatabaseSeries], name: str, other: str) -> str:
+def comparison(series: Sequence[DatabaseSeries], about: str) -> ReportTable:
     """Return a table of two candidates and the ratio of their request rates."""
-    both = (other, name)
+    other, name = both = tuple(series[0].loads)
     rows = [["", "connections", *(f"{who}, {what}" for who in both for what in _COLUMNS), "ratio"]]
     for one in series:
         figures = [figure for who in both for figure in _figures(one, who)]
         rows.append([one.title, str(one.connections), *figures, f"{one.ratio(name, other):.2f}x"])
-    return table(rows)
+    return rows_table(f"{name} compared with {other}", rows, about)
 
 
 def _figures(series: DatabaseSeries, name: str) -> tuple[str, str]:
@@ -314,7 +332,7 @@ def run_command(
         "--items", type=int, default=items, help=f"number of prompts and number of tasks (default: {items})"
     )
     parser.add_argument("--quick", action="store_true", help="fewer and shorter measurements")
-    parser.add_argument("--json", action="store_true", help="print all samples as JSON")
+    parser.add_argument("--json", action="store_true", help="print the table as JSON")
     options = parser.parse_args()
     if options.items < 1000:
         raise SystemExit("error: --items must be at least 1000")
@@ -324,11 +342,7 @@ def run_command(
     except ServerFailed as error:
         raise SystemExit(f"error: {error}") from None
     about += f" Load average {before:.2f} before, {os.getloadavg()[0]:.2f} after."
-    if options.json:
-        print(msgspec.json.format(msgspec.json.encode({"about": about, "series": series})).decode())
-    else:
-        other, first = series[0].loads
-        print(f"{about}\n\n{comparison(series, first, other)}")
+    print_tables([comparison(series, about)], as_json=options.json)
 
 
 def run(items: int, sampling: DatabaseSampling) -> tuple[str, list[DatabaseSeries]]:

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import minijinja
-import msgspec
 from msgspec import Struct
 
-from benchmarks.report_output import describe_machine, print_progress, table
+from benchmarks.report_output import print_progress, print_tables, rows_table
 from benchmarks.sample_data import CACHE
 from benchmarks.stdio_client import ServerFailed
 from benchmarks.store_calls import DittybagSession, McpRequest, result_of
@@ -281,22 +280,20 @@ def _cells(row: Measurement) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_libraries", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
-    parser.add_argument("--json", action="store_true", help="print all samples as JSON")
+    parser.add_argument("--json", action="store_true", help="print the tables as JSON")
     options = parser.parse_args()
     try:
         found = measure(QUICK if options.quick else FULL)
     except ServerFailed as error:
         raise SystemExit(f"error: {error}") from None
-    if options.json:
-        print(msgspec.json.encode({"machine": describe_machine(), **found}).decode())
-        return
-    print(f"Libraries on {describe_machine()}")
-    for title, rows in found.items():
-        print(f"\n{title}\n")
-        print(table([["", "median", "p95", "target", ""], *map(_cells, rows)]))
+    heading = ["", "median", "p95", "target", ""]
+    tables = [rows_table(title, [heading, *map(_cells, rows)]) for title, rows in found.items()]
     through_server, _, engine_only = found["Rendering"]
-    ratio = through_server.median / engine_only.median
-    print(f"\nA render through the server takes {ratio:.1f} times as long as the template engine alone.")
+    times = through_server.median / engine_only.median
+    tables[0].notes.append(
+        f"A render through the server takes {times:.1f} times as long as the template engine alone."
+    )
+    print_tables(tables, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from tests.storage_contract.store_session import StoreSession, open_session
 
 from benchmarks import search_quality
 from benchmarks.bench_databases import cluster
-from benchmarks.report_output import describe_machine, print_progress, table
+from benchmarks.report_output import ReportTable, print_progress, print_tables, rows_table
 from benchmarks.sample_data import (
     CACHE,
     RARE_WORDS,
@@ -55,8 +55,8 @@ async def _finder(
     return search_quality.ranked_finder(session.workspace, session.caller, names)
 
 
-async def measure_quality(folder: Path, address: str) -> str:
-    """Ask all questions, and return a table."""
+async def measure_quality(folder: Path, address: str) -> ReportTable:
+    """Ask all questions."""
     questions, documents = search_quality.load_questions(), search_quality.load_documents()
     print_progress(f"Asking {len(questions)} questions over {len(documents)} documents ...")
     sqlite, postgres = SqliteStore(str(folder / "quality.db")), await PostgresStore.open(address)
@@ -75,7 +75,8 @@ async def measure_quality(folder: Path, address: str) -> str:
     finally:
         await sqlite.close()
         await postgres.close()
-    return f"{table(rows)}\n\nThe first ten on SQLite and PostgreSQL overlap by {overlap:.3f}."
+    note = f"The first ten on SQLite and PostgreSQL overlap by {overlap:.3f}."
+    return rows_table(f"What {len(questions)} questions find", rows, note)
 
 
 # Speed
@@ -143,7 +144,7 @@ def measure_size(workspace: Path, folder: Path) -> str:
             sizes.append(file.stat().st_size)
     with_index, without = sizes
     ratio = f"{with_index / without:.3f}"
-    return f"{without / 1e6:.0f} MB without the index, {with_index / 1e6:.0f} MB with it: {ratio}"
+    return f"{without / 1e6:.0f} MB without the index, {with_index / 1e6:.0f} MB with it: {ratio}."
 
 
 @asynccontextmanager
@@ -162,8 +163,8 @@ async def _create(session: StoreSession, drafts: Sequence[Draft]) -> None:
     )
 
 
-async def measure_creates(workspace: Path, folder: Path, rounds: int) -> str:
-    """Create prompts with and without writing the index, in turns, and return a table."""
+async def measure_creates(workspace: Path, folder: Path, rounds: int) -> ReportTable:
+    """Create prompts with and without writing the index, in turns."""
     index_words = SqliteQueries._index_words  # noqa: SLF001  # the code whose cost is measured
     samples: dict[tuple[int, bool], list[tuple[float, float]]] = defaultdict(list)
     with (
@@ -194,22 +195,27 @@ async def measure_creates(workspace: Path, folder: Path, rounds: int) -> str:
         )
         name = f"{'alone' if size == 1 else f'one of {size}'}, {'processor time' if part else 'durable'}"
         rows.append((name, _milliseconds(before), _milliseconds(after), f"{after / before:.2f}"))
-    return table(rows)
+    return rows_table("What the index adds to a create", rows)
 
 
-async def _run(workspace: Path, folder: Path, items: int, count: int, rounds: int) -> None:
+async def _run(
+    workspace: Path, folder: Path, items: int, count: int, rounds: int
+) -> AsyncIterator[ReportTable]:
     with cluster() as server:
-        print(await measure_quality(folder, server.socket_url(schema="quality")))
+        yield await measure_quality(folder, server.socket_url(schema="quality"))
     with temporary_copy(workspace, folder, "full") as full:
         print_progress(f"Searching {items:,} prompts and {items:,} tasks ...")
         store = SqliteStore(str(full))
         rows = await measure_speed(store, count)
         await store.close()
-    title = f"{items:,} prompts and {items:,} tasks"
-    heading = [title, "median", "p95", "processor", "p95"]
-    print(f"\n{table([heading, *rows])}")
-    print(f"\n{measure_size(workspace, folder)}\n")
-    print(await measure_creates(workspace, folder, rounds))
+    title = f"Ranked search of {items:,} prompts and {items:,} tasks, SQLite"
+    heading = ["", "median", "p95", "processor", "p95"]
+    yield rows_table(title, [heading, *rows], measure_size(workspace, folder))
+    yield await measure_creates(workspace, folder, rounds)
+
+
+async def _collect(tables: AsyncIterator[ReportTable]) -> list[ReportTable]:
+    return [found async for found in tables]
 
 
 def main() -> None:
@@ -218,17 +224,17 @@ def main() -> None:
         "--items", type=int, default=100_000, help="number of prompts and number of tasks (default: 100000)"
     )
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
-    parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="print the tables as JSON")
     options = parser.parse_args()
     count, rounds = (60, 60) if options.quick else (400, 300)
     CACHE.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=CACHE))
     try:
         workspace = build_sample_files(options.items).workspace
-        print(describe_machine())
-        asyncio.run(_run(workspace, folder, options.items, count, rounds))
+        found = asyncio.run(_collect(_run(workspace, folder, options.items, count, rounds)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    print_tables(found, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import msgspec
-
-from benchmarks.report_output import describe_machine, print_progress
+from benchmarks.report_output import print_progress, print_tables
 from benchmarks.sample_data import (
     CACHE,
     build_sample_files,
@@ -31,7 +29,7 @@ from benchmarks.store_calls import (
     result_of,
 )
 from benchmarks.store_creates import measure_creates
-from benchmarks.store_report import Starts, StoreReport, as_json, tables
+from benchmarks.store_report import Starts, StoreReport, tables
 
 
 def measure_starts(full: Path, folder: Path, sampling: StoreSampling) -> dict[str, Starts]:
@@ -68,7 +66,7 @@ def measure(items: int, sampling: StoreSampling) -> StoreReport:
             starts = measure_starts(full, folder, sampling)
             found, memory = measure_calls(full, items, sampling)
         creates = measure_creates(files.workspace, files.bare, folder, sampling)
-    return StoreReport(describe_machine(), items, size, found, memory, creates, starts)
+    return StoreReport(items, size, found, memory, creates, starts)
 
 
 def main() -> None:
@@ -77,7 +75,7 @@ def main() -> None:
         "--items", type=int, default=100_000, help="number of prompts and number of tasks (default: 100000)"
     )
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
-    parser.add_argument("--json", action="store_true", help="print all samples as JSON")
+    parser.add_argument("--json", action="store_true", help="print the tables as JSON")
     options = parser.parse_args()
     if options.items < 1000:
         raise SystemExit("error: --items must be at least 1000")
@@ -85,10 +83,7 @@ def main() -> None:
         report = measure(options.items, QUICK if options.quick else FULL)
     except ServerFailed as error:
         raise SystemExit(f"error: {error}") from None
-    if options.json:
-        print(msgspec.json.format(msgspec.json.encode(as_json(report))).decode())
-    else:
-        print(tables(report))
+    print_tables(tables(report), as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,11 @@ from itertools import count
 from pathlib import Path
 from typing import Final, TypeAlias
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from benchmarks.bench_databases import cluster
-from benchmarks.report_output import describe_machine, print_progress, table
+from benchmarks.report_output import print_progress, print_tables, rows_table
 from benchmarks.sample_data import CACHE
 from benchmarks.task_samples import CASES, LONG, WORKER, Case, SampleTask, chain, fill, fill_case, parts
 from dittybag.assembly.store_factory import open_store
@@ -229,14 +228,14 @@ def main() -> None:
     databases = [options.database] if options.database else list(DATABASES)
     claims = CLAIMS // 5 if options.quick else CLAIMS
     measured = {
-        "workers": measure_workers(GRAPH_TASKS // 5 if options.quick else GRAPH_TASKS),
-        "long": measure_long(claims, databases),
-        "cases": measure_cases(claims, databases),
+        "Workers on a graph of tasks, SQLite": measure_workers(
+            GRAPH_TASKS // 5 if options.quick else GRAPH_TASKS
+        ),
+        "To claim and finish the next task": measure_long(claims, databases),
+        "To claim the best ready task of 100,000": measure_cases(claims, databases),
     }
-    if options.json:
-        print(msgspec.json.format(msgspec.json.encode(measured)).decode())
-    else:
-        print("\n\n".join([f"On {describe_machine()}.", *map(table, measured.values())]))
+    found = [rows_table(title, rows) for title, rows in measured.items()]
+    print_tables(found, as_json=options.json)
 
 
 if __name__ == "__main__":

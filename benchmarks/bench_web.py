@@ -13,15 +13,14 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Struct
 from tests.e2e.web_server_process import WebServerProcess
 from tests.web.browser_client import BrowserClient
 
-from benchmarks.report_output import describe_machine, print_progress, table
+from benchmarks.report_output import ReportTable, print_progress, print_tables, rows_table
 from benchmarks.sample_data import (
     CACHE,
     COMMON_WORD,
@@ -135,7 +134,7 @@ def measure(items: int, rounds: int) -> list[PageTiming]:
     ]
 
 
-def format_report(items: int, pages: list[PageTiming]) -> str:
+def page_table(items: int, pages: list[PageTiming]) -> ReportTable:
     """Return a table with the slowest page first, and the number of pages within the limit."""
     rows = [("page", "KB", "first", "median", "p95")]
     rows += [
@@ -150,14 +149,10 @@ def format_report(items: int, pages: list[PageTiming]) -> str:
     ]
     slow = [page.path or "/" for page in pages if page.p95 > LIMIT]
     summary = f"{len(pages) - len(slow)} of {len(pages)} pages within {LIMIT} ms"
-    return "\n".join(
-        [
-            f"Web UI with {items:,} prompts and {items:,} tasks, in milliseconds ({describe_machine()})",
-            "",
-            table(rows),
-            "",
-            summary + (f"; slower: {', '.join(slow)}" if slow else ""),
-        ]
+    return rows_table(
+        f"Web UI with {items:,} prompts and {items:,} tasks, in milliseconds",
+        rows,
+        summary + (f"; slower: {', '.join(slow)}." if slow else "."),
     )
 
 
@@ -167,14 +162,10 @@ def main() -> None:
         "--items", type=int, default=100_000, help="number of prompts and number of tasks (default: 100000)"
     )
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
-    parser.add_argument("--json", action="store_true", help="print all samples as JSON")
+    parser.add_argument("--json", action="store_true", help="print the table as JSON")
     options = parser.parse_args()
     pages = measure(options.items, 5 if options.quick else ROUNDS)
-    if options.json:
-        report: dict[str, Any] = {"machine": describe_machine(), "pages": pages}
-        print(msgspec.json.format(msgspec.json.encode(report)).decode())
-        return
-    print(format_report(options.items, pages))
+    print_tables([page_table(options.items, pages)], as_json=options.json)
 
 
 if __name__ == "__main__":

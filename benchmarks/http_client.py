@@ -17,23 +17,22 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Self
 
 import msgspec
 from msgspec import Struct, field
 
+from benchmarks import processes
+from benchmarks.load_result import LoadResult
 from benchmarks.stdio_client import ServerFailed
 
 HOST: Final = "127.0.0.1"
 STATELESS: Final = "2026-07-28"
-HANDSHAKE: Final = "2025-11-25"
 
 _READ_BYTES: Final = 1 << 18
 #: Timeout for the start of a server and for a response.
 _TIMEOUT_SECONDS: Final = 30.0
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 class PreparedRequest(Struct, frozen=True):
@@ -66,31 +65,11 @@ def call(
     return PreparedRequest(encode_request(headers, body), number, is_valid)
 
 
-def encode_request(headers: Mapping[str, str], body: bytes, length: int | None = None) -> bytes:
-    """Encode a POST request. `length` overrides the Content-Length."""
-    all_headers = {**headers, "Content-Length": str(len(body) if length is None else length)}
+def encode_request(headers: Mapping[str, str], body: bytes) -> bytes:
+    """Encode a POST request."""
+    all_headers = {**headers, "Content-Length": str(len(body))}
     lines = "".join(f"{name}: {value}\r\n" for name, value in all_headers.items())
     return f"POST /mcp HTTP/1.1\r\n{lines}\r\n".encode() + body
-
-
-class LoadResult(Struct, frozen=True):
-    """The result of one load."""
-
-    #: Responses per second.
-    rate: float
-    #: Seconds from a request to its response.
-    median: float
-    p99: float
-    #: The share of one core that the client and the server used.
-    client: float
-    server: float | None
-    #: A hundred and one quantiles of the seconds from a request to its response.
-    quantiles: tuple[float, ...] = ()
-
-    @property
-    def cost(self) -> float | None:
-        """The server's CPU seconds per request."""
-        return None if self.server is None else self.server / self.rate
 
 
 class _Connection:
@@ -160,96 +139,20 @@ class HttpServer:
 
     def run_load(self, requests: Sequence[PreparedRequest], connections: int, seconds: float) -> LoadResult:
         """Keep a number of connections busy for `seconds`, and check all responses."""
-        with contextlib.ExitStack() as stack:
-            opened = [stack.enter_context(self.connect()) for _ in range(connections)]
-            busy_before, client_before = self.processor_seconds(), time.process_time()
-            gc.disable()
-            try:
-                took, latencies, responses = self._run_load(requests, opened, seconds)
-            finally:
-                gc.enable()
-            client, busy = time.process_time() - client_before, self.processor_seconds()
-        _check(requests, responses)
-        latencies.sort()
-        return LoadResult(
-            rate=len(latencies) / took,
-            median=latencies[len(latencies) // 2],
-            p99=latencies[int(0.99 * (len(latencies) - 1))],
-            client=client / took,
-            server=None if busy is None or busy_before is None else (busy - busy_before) / took,
-            quantiles=tuple(latencies[(len(latencies) - 1) * part // 100] for part in range(101)),
-        )
+        return run_load([self], requests, connections, seconds)
 
-    def _run_load(
-        self, requests: Sequence[PreparedRequest], opened: Sequence[socket.socket], seconds: float
-    ) -> tuple[float, list[float], list[tuple[int, bytes]]]:
-        """Return the total seconds, the latencies, and the responses with the indexes of their requests."""
-        connections = {each.fileno(): _Connection(each) for each in opened}
-        raw_requests = [request.raw for request in requests]
-        next_index = itertools.cycle(range(len(raw_requests))).__next__
-        poll = select.poll()
-        latencies: list[float] = []
-        responses: list[tuple[int, bytes]] = []
-        now, timeout, waiting = time.perf_counter, _TIMEOUT_SECONDS * 1000, len(connections)
-        started = now()
-        end = started + seconds
-        for descriptor, connection in connections.items():
-            poll.register(descriptor, select.POLLIN)
-            connection.request_index = next_index()
-            connection.sent_at = now()
-            connection.send(raw_requests[connection.request_index])
-        while waiting:
-            ready = poll.poll(timeout)
-            if not ready:
-                raise self._failure("the server did not respond")
-            for descriptor, _ in ready:
-                connection = connections[descriptor]
-                chunk = connection.receive(_READ_BYTES)
-                response = connection.partial + chunk if connection.partial else chunk
-                if not _is_complete(response):
-                    if not chunk:
-                        raise self._failure(f"the server closed the connection after {response[:500]!r}")
-                    connection.partial = response
-                    continue
-                at = now()
-                latencies.append(at - connection.sent_at)
-                responses.append((connection.request_index, response))
-                connection.partial = b""
-                if at >= end:
-                    waiting -= 1
-                    continue
-                connection.request_index = next_index()
-                connection.sent_at = now()
-                connection.send(raw_requests[connection.request_index])
-        return now() - started, latencies, responses
+    @property
+    def pid(self) -> int:
+        """The id of the server's first process."""
+        return self._process.pid
 
     def memory(self) -> int:
         """Return the resident memory of all server processes, in bytes."""
-        pids = self._pids()
-        if pids is None:
-            command = ["ps", "-o", "rss=", "-p", str(self._process.pid)]
-            return int(subprocess.run(command, capture_output=True, check=True).stdout) * 1024
-        statuses = [Path(f"/proc/{pid}/status").read_text() for pid in pids]
-        lines = [line for status in statuses for line in status.splitlines() if line.startswith("VmRSS:")]
-        return sum(int(line.split()[1]) for line in lines) * 1024
+        return processes.memory(processes.with_children(self.pid))
 
-    def processor_seconds(self) -> float | None:
-        """Return the CPU seconds of all server processes; `None` without /proc."""
-        pids = self._pids()
-        if pids is None:
-            return None
-        return sum(int(used) for pid in pids for used in _stat(pid)[11:13]) / _TICKS
-
-    def _pids(self) -> list[int] | None:
-        if not Path("/proc/self/stat").exists():
-            return None
-        found = []
-        for name in os.listdir("/proc"):  # noqa: PTH208  # only the names are needed
-            # The process may end meanwhile.
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                if name.isdigit() and int(_stat(int(name))[2]) == self._process.pid:
-                    found.append(int(name))
-        return found
+    def processor_seconds(self) -> float:
+        """Return the CPU seconds of all server processes."""
+        return processes.cpu_seconds(processes.with_children(self.pid))
 
     def _failure(self, what: str) -> ServerFailed:
         self._errors.seek(0)
@@ -257,9 +160,79 @@ class HttpServer:
         return ServerFailed(f"{what}; its output: {output or 'none'}")
 
 
-def _stat(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat after the command name: state, parent, process group, ..."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+def run_load(
+    servers: Sequence[HttpServer], requests: Sequence[PreparedRequest], connections: int, seconds: float
+) -> LoadResult:
+    """Keep connections busy for `seconds`, distributed evenly over servers, and check all responses."""
+    with contextlib.ExitStack() as stack:
+        turns = itertools.islice(itertools.cycle(servers), connections)
+        opened = [stack.enter_context(server.connect()) for server in turns]
+        before, client_before = _processor_seconds(servers), time.process_time()
+        gc.disable()
+        try:
+            took, latencies, responses = _keep_busy(requests, opened, seconds)
+        finally:
+            gc.enable()
+        client, busy = time.process_time() - client_before, _processor_seconds(servers) - before
+    _check(requests, responses)
+    latencies.sort()
+    return LoadResult(
+        calls=len(latencies),
+        seconds=took,
+        median=latencies[len(latencies) // 2],
+        p99=latencies[int(0.99 * (len(latencies) - 1))],
+        client_cpu=client,
+        server_cpu=busy,
+        quantiles=tuple(latencies[(len(latencies) - 1) * part // 100] for part in range(101)),
+    )
+
+
+def _processor_seconds(servers: Sequence[HttpServer]) -> float:
+    return sum(server.processor_seconds() for server in servers)
+
+
+def _keep_busy(
+    requests: Sequence[PreparedRequest], opened: Sequence[socket.socket], seconds: float
+) -> tuple[float, list[float], list[tuple[int, bytes]]]:
+    """Return the total seconds, the latencies, and the responses with the indexes of their requests."""
+    connections = {each.fileno(): _Connection(each) for each in opened}
+    raw_requests = [request.raw for request in requests]
+    next_index = itertools.cycle(range(len(raw_requests))).__next__
+    poll = select.poll()
+    latencies: list[float] = []
+    responses: list[tuple[int, bytes]] = []
+    now, timeout, waiting = time.perf_counter, _TIMEOUT_SECONDS * 1000, len(connections)
+    started = now()
+    end = started + seconds
+    for descriptor, connection in connections.items():
+        poll.register(descriptor, select.POLLIN)
+        connection.request_index = next_index()
+        connection.sent_at = now()
+        connection.send(raw_requests[connection.request_index])
+    while waiting:
+        ready = poll.poll(timeout)
+        if not ready:
+            raise ServerFailed("a server did not respond")
+        for descriptor, _ in ready:
+            connection = connections[descriptor]
+            chunk = connection.receive(_READ_BYTES)
+            response = connection.partial + chunk if connection.partial else chunk
+            if not _is_complete(response):
+                if not chunk:
+                    raise ServerFailed(f"the server closed the connection after {response[:500]!r}")
+                connection.partial = response
+                continue
+            at = now()
+            latencies.append(at - connection.sent_at)
+            responses.append((connection.request_index, response))
+            connection.partial = b""
+            if at >= end:
+                waiting -= 1
+                continue
+            connection.request_index = next_index()
+            connection.sent_at = now()
+            connection.send(raw_requests[connection.request_index])
+    return now() - started, latencies, responses
 
 
 def _is_complete(response: bytes) -> bool:

@@ -1,14 +1,13 @@
-"""The report of the store benchmark, as text tables and as JSON."""
+"""The report of the store benchmark."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from benchmarks.report_output import table
+from benchmarks.report_output import ReportTable, rows_table
 from benchmarks.store_calls import CONCURRENT, TimedCall
 from benchmarks.store_creates import (
     BARE,
@@ -45,7 +44,6 @@ class Ratio(Struct, frozen=True):
 class StoreReport(Struct, frozen=True):
     """All measurements."""
 
-    machine: str
     items: int
     megabytes: float
     calls: list[TimedCall]
@@ -135,61 +133,22 @@ def _ratio_row(ratio: Ratio) -> list[str]:
     ]
 
 
-def tables(report: StoreReport) -> str:
-    """Return the report as text."""
+def tables(report: StoreReport) -> list[ReportTable]:
+    """Return the report as tables."""
     items = f"{report.items:,}"
-    return "\n\n".join(
-        [
-            f"{items} prompts and {items} tasks in {report.megabytes:.0f} MB, on {report.machine}",
-            "Calls on stdio",
-            table(
-                [
-                    ["", "found", "first", "median", "p95", "target", ""],
-                    *(_call_row(call) for call in report.calls),
-                ]
-            ),
-            f"Server memory after these calls: {report.memory / 1e6:.1f} MB",
+    return [
+        rows_table(
+            f"Calls on stdio with {items} prompts and {items} tasks in {report.megabytes:.0f} MB",
+            [["", "found", "first", "median", "p95", "target", ""], *map(_call_row, report.calls)],
+            f"Server memory after these calls: {report.memory / 1e6:.1f} MB.",
+        ),
+        rows_table(
             "Durable creates, per prompt",
-            table(
-                [
-                    ["", "median", "p95", "mean", "mean rate"],
-                    *(_create_row(method) for method in report.creates.values()),
-                ]
-            ),
+            [["", "median", "p95", "mean", "mean rate"], *map(_create_row, report.creates.values())],
+        ),
+        rows_table(
             "From process start to the response",
-            table(
-                [
-                    ["", "initialize", "prompts/list"],
-                    *(_start_row(name, starts) for name, starts in report.starts.items()),
-                ]
-            ),
-            "Ratios",
-            table([["", "ratio", "target", ""], *(_ratio_row(ratio) for ratio in report.ratios())]),
-        ]
-    )
-
-
-def as_json(report: StoreReport) -> Mapping[str, Any]:
-    """Return all samples, in seconds, and the ratios."""
-    return {
-        "machine": report.machine,
-        "items": report.items,
-        "megabytes": report.megabytes,
-        "memory": report.memory,
-        "calls": [
-            {
-                "call": call.title,
-                "found": call.found,
-                "target": call.target,
-                "median": statistics.median(call.samples),
-                "samples": call.samples,
-            }
-            for call in report.calls
-        ],
-        "creates": {name: method.samples for name, method in report.creates.items()},
-        "starts": report.starts,
-        "ratios": [
-            {"ratio": ratio.title, "reached": ratio.reached, "target": ratio.target, "met": ratio.met}
-            for ratio in report.ratios()
-        ],
-    }
+            [["", "initialize", "prompts/list"], *(_start_row(*each) for each in report.starts.items())],
+        ),
+        rows_table("Ratios", [["", "ratio", "target", ""], *map(_ratio_row, report.ratios())]),
+    ]

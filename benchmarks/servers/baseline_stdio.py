@@ -16,7 +16,7 @@ class Params(Struct, frozen=True):
 
 class BaselineRequest(Struct, frozen=True):
     method: str
-    id: int | None = None
+    id: int | str | None = None
     params: Params = Params()
 
 
@@ -29,6 +29,8 @@ TOOLS = (
     b'{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]}'
 )
 
+RESULTS = {"initialize": INITIALIZED, "tools/list": TOOLS}
+
 encode = Encoder().encode
 
 
@@ -36,9 +38,12 @@ def respond(request: BaselineRequest) -> bytes:
     if request.method == "tools/call":
         text = encode(request.params.arguments.text)
         result = b'{"content":[{"type":"text","text":%b}]}' % text
+    elif request.method in RESULTS:
+        result = RESULTS[request.method]
     else:
-        result = INITIALIZED if request.method == "initialize" else TOOLS
-    return b'{"jsonrpc":"2.0","id":%d,"result":%b}\n' % (request.id, result)
+        error = b'{"code":-32601,"message":"unknown method"}'
+        return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (encode(request.id), error)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (encode(request.id), result)
 
 
 def main() -> None:

@@ -1,4 +1,6 @@
-"""The echo server with FastMCP, without banner, log and structured results."""
+"""The echo server with FastMCP, without structured results: on stdio, or with `PORT MODE` on HTTP."""
+
+import sys
 
 from fastmcp import FastMCP
 
@@ -11,4 +13,15 @@ async def echo(text: str) -> str:
 
 
 if __name__ == "__main__":
-    server.run("stdio", show_banner=False, log_level="ERROR")
+    if len(sys.argv) == 1:
+        server.run("stdio", show_banner=False, log_level="ERROR")
+    else:
+        server.run(
+            "http",
+            show_banner=False,
+            log_level="WARNING",
+            host="127.0.0.1",
+            port=int(sys.argv[1]),
+            json_response=True,
+            stateless_http=sys.argv[2] != "session",
+        )
