@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dittybag.protocol.dispatch import Session
 from dittybag.protocol.features import MaybeAwaitable, await_if_needed
@@ -23,6 +24,9 @@ from dittybag.protocol.server import Server
 from dittybag.protocol.transports.file_descriptors import DescriptorReader, FrameWriter, create_reader
 from dittybag.protocol.transports.line_framing import LineSplitter, OversizeLine
 from dittybag.protocol.wire_errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from dittybag.protocol.transports.input_selector import InputSelector
 
 #: How long running requests may continue after the client has disconnected.
 GRACE_SECONDS: Final = 0.8
@@ -42,9 +46,10 @@ def run(server: Server | Callable[[], MaybeAwaitable[Server]]) -> None:
 
     async def build_and_serve() -> None:
         built = server if isinstance(server, Server) else await await_if_needed(server())
-        await serve(built, source, sink)
+        await serve(built, source, sink, selector)
 
-    loop = asyncio.new_event_loop()
+    selector = _create_selector()
+    loop = asyncio.new_event_loop() if selector is None else asyncio.SelectorEventLoop(selector)
     try:
         asyncio.set_event_loop(loop)
         loop.run_until_complete(build_and_serve())
@@ -85,15 +90,24 @@ def _start_exit_watchdog() -> None:
     watchdog.start()
 
 
-async def serve(server: Server, source: int, sink: int) -> None:
-    """Serve one client on two file descriptors."""
+def _create_selector() -> InputSelector | None:
+    """Return a selector for the event loop; `None` if the system has none that handles the input."""
+    if not hasattr(selectors.DefaultSelector, "fileno"):
+        return None
+    from dittybag.protocol.transports.input_selector import InputSelector
+
+    return InputSelector()
+
+
+async def serve(server: Server, source: int, sink: int, selector: InputSelector | None = None) -> None:
+    """Serve one client on two file descriptors. `selector`: that of the event loop, to handle the input."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     writer = FrameWriter(loop, sink, on_disconnect=ended.set)
     session = Session(server, writer)
     session.connection = os.urandom(16).hex()
     receiver = _FrameReceiver(session, writer, ended.set)
-    reader = create_reader(loop, source, receiver.feed, session.is_idle)
+    reader = create_reader(loop, source, receiver.feed, selector)
     receiver.reader = reader
 
     def pause() -> None:
