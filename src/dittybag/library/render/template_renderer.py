@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -66,7 +67,9 @@ class _RenderResult(Struct):
     seconds: float = 0.0
 
 
-_result_decoder = msgspec.json.Decoder(_RenderResult)
+@cache
+def _result_decoder() -> msgspec.json.Decoder[_RenderResult]:
+    return msgspec.json.Decoder(_RenderResult)
 
 
 class TemplateRenderer:
@@ -146,7 +149,7 @@ class TemplateRenderer:
         if self._pool is None:
             self._pool = WorkerPool("templates", _POOL_SIZE, per_client=_PER_CLIENT)
         try:
-            result = _result_decoder.decode(await self._pool.submit(job, client))
+            result = _result_decoder().decode(await self._pool.submit(job, client))
         except WorkerCrashed as crash:
             raise RenderingFailed(crash.problem) from crash
         except TooManyJobs as refused:
