@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -48,7 +49,8 @@ def _import_msgspec() -> None:
 
     # It prefers typing_extensions to `typing`, which has the same since Python 3.11. `None`: not installed.
     is_blocked = sys.modules.setdefault("typing_extensions", None) is None  # type: ignore[arg-type]
-    with placeholders("textwrap"):
+    # `uuid` only wants to know the system.
+    with placeholders("textwrap", platform={"system": lambda: os.uname().sysname}):
         import msgspec  # noqa: F401
     if is_blocked:
         del sys.modules["typing_extensions"]

@@ -32,8 +32,8 @@ LIST_PROMPTS = b'{"jsonrpc":"2.0","id":2,"method":"prompts/list"}\n'
 HEAVY = {"anyascii", "asyncpg", "importlib.metadata", "jwt", "markdown_it", "minijinja", "pygments", "rich"}
 HEAVY |= {"ssl", "uvicorn", "uvloop", "watchfiles", "yaml", "http", "email", "json", "urllib.parse"}
 HEAVY |= {"typing_extensions"}
-#: Loaded by `logging` and asyncio otherwise.
-RARELY_USED = {"inspect", "textwrap", "tokenize"}
+#: Loaded by msgspec, `logging` and asyncio otherwise.
+RARELY_USED = {"inspect", "platform", "subprocess", "textwrap", "tokenize"}
 
 ENGINE = {"dittybag.contracts", "dittybag.http", "dittybag.web", "dittybag.protocol.server"}
 OTHERS = {"dittybag.clients", "dittybag.exchange", "dittybag.identity", "dittybag.library"}

@@ -67,6 +67,23 @@ asyncio.run(main())
 """
 
 
+PROCESSES = """
+from dittybag.protocol.lazy_tls import asyncio
+import subprocess, sys
+
+assert (asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT) == (subprocess.PIPE, subprocess.STDOUT)
+assert asyncio.subprocess.DEVNULL == subprocess.DEVNULL
+
+async def main():
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "print('from a child')", stdout=asyncio.subprocess.PIPE
+    )
+    print((await process.communicate())[0].decode())
+
+asyncio.run(main())
+"""
+
+
 def run(program: str, *arguments: str) -> str:
     command = [sys.executable, "-W", "error", "-c", program, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
@@ -78,6 +95,10 @@ def test_a_server_starts_without_the_heavy_modules() -> None:
 
 def test_tls_works_when_it_is_first_used() -> None:
     assert run(TLS) == "WRONG_VERSION_NUMBER"
+
+
+def test_processes_work_when_the_first_one_is_started() -> None:
+    assert run(PROCESSES) == "from a child"
 
 
 def test_errors_are_reported_in_full_when_the_first_one_occurs() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -22,13 +22,16 @@ class _LazyModule(ModuleType):
 
 
 @contextmanager
-def placeholders(*names: str) -> Iterator[None]:
+def placeholders(*names: str, **known: Mapping[str, Any]) -> Iterator[None]:
     """Import placeholders instead of these modules, unless they are already loaded.
 
     What is imported meanwhile keeps the placeholders; later imports elsewhere get the real modules.
+    `known`: modules with the attributes that are used meanwhile.
     """
-    lazy = [_LazyModule(name) for name in names if name not in sys.modules]
-    sys.modules.update((module.__name__, module) for module in lazy)
+    lazy = [_LazyModule(name) for name in (*names, *known) if name not in sys.modules]
+    for module in lazy:
+        sys.modules[module.__name__] = module
+        module.__dict__.update(known.get(module.__name__, {}))
     try:
         yield
     finally:

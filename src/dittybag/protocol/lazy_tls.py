@@ -1,8 +1,9 @@
 """asyncio without what a stdio server never uses.
 
 Importing asyncio loads OpenSSL, which takes a tenth of a server's start-up time and a fifth of its memory. It
-also loads modules for messages about errors, with a tokenizer and a parser of Python, which take another
-tenth. They are loaded on first use instead. This has no effect if asyncio is already imported.
+also loads modules for messages about errors, with a tokenizer and a parser of Python, and for processes,
+which take another tenth. They are loaded on first use instead. This has no effect if asyncio is already
+imported.
 """
 
 from __future__ import annotations
@@ -13,8 +14,13 @@ from dittybag.protocol.lazy_modules import placeholders
 
 _RARELY_USED = ("inspect", "linecache", "textwrap")
 _TLS = () if "ssl" in sys.modules else ("ssl", "asyncio.sslproto")
+#: asyncio has constants of the same names.
+_SUBPROCESS = {"PIPE": -1, "STDOUT": -2, "DEVNULL": -3}
 
-with placeholders(*(() if "asyncio" in sys.modules else (*_TLS, *_RARELY_USED))):
+if "asyncio" in sys.modules:
     import asyncio
+else:
+    with placeholders(*_TLS, *_RARELY_USED, subprocess=_SUBPROCESS):
+        import asyncio
 
 __all__ = ["asyncio"]
