@@ -31,6 +31,8 @@ class InputSelector(selectors.DefaultSelector):
 
     def __init__(self) -> None:
         super().__init__()
+        #: Returns whether nothing but input is expected. Polling would delay the threads of running requests.
+        self.is_idle: Callable[[], bool] = lambda: True
         self._on_input: Callable[[], None] | None = None
         self._input = -1
         # The descriptor of the system's selector is ready when any of its descriptors is.
@@ -76,7 +78,7 @@ class InputSelector(selectors.DefaultSelector):
     def _wait(self, timeout: float | None) -> list[tuple[int, int]]:
         """Wait for a descriptor; poll for it first if the last input came quickly."""
         start = time.perf_counter()
-        ready = self._spin(start) if self._is_quick else None
+        ready = self._spin(start) if self._is_quick and self.is_idle() else None
         if not ready:
             # Rounded up, so that the loop does not wake up before a timer is due.
             ready = self._poll.poll(None if timeout is None else math.ceil(timeout * 1000))

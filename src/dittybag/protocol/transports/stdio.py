@@ -133,6 +133,8 @@ async def serve(
     writer.on_full = pause
     writer.on_drained = resume
     session.on_room = receiver.process_lines
+    if selector is not None:
+        selector.is_idle = session.is_idle
     async with server.lifespan():
         reader.resume()
         try:
