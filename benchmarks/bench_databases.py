@@ -73,12 +73,6 @@ class Cluster(postgres_servers.PostgresServer):
         return self.sql("SHOW server_version")[0].split()[0]
 
     @property
-    def pid(self) -> int:
-        """The id of the first process."""
-        assert self._process is not None
-        return self._process.pid
-
-    @property
     def log(self) -> Path:
         """The file with the server's log."""
         return self._folder / "log"

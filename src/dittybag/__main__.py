@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -23,7 +24,12 @@ def main() -> int:
 def _run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit status."""
     if arguments and arguments[0] == "serve":
-        # Every MCP client starts its own process, so start-up must not pay for importing click.
+        # Every MCP client starts its own process, so start-up must not pay for importing click, nor for
+        # collections: it creates no garbage. `open_server` enables them.
+        gc.disable()
+        _import_msgspec()
+        # Before `logging`, which is quicker to import by way of it.
+        import dittybag.protocol.lazy_tls  # noqa: F401
         from dittybag.cli import serve
 
         return serve.run(arguments[1:])
@@ -31,9 +37,23 @@ def _run(arguments: Sequence[str]) -> int:
         sys.stdout.write(f"dittybag {__version__}\n")
         return 0
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    _import_msgspec()
     from dittybag.cli.commands import main
 
     return main(arguments)
+
+
+def _import_msgspec() -> None:
+    """Import msgspec without modules that it does not need: they take as long to import as msgspec itself."""
+    from dittybag.protocol.lazy_modules import placeholders
+
+    # It prefers typing_extensions to `typing`, which has the same since Python 3.11. `None`: not installed.
+    is_blocked = sys.modules.setdefault("typing_extensions", None) is None  # type: ignore[arg-type]
+    # `uuid` only wants to know the system.
+    with placeholders("textwrap", platform={"system": lambda: os.uname().sysname}):
+        import msgspec  # noqa: F401
+    if is_blocked:
+        del sys.modules["typing_extensions"]
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ CONNECTED_PROFILE: Final = "agent"
 DEFAULT_HTTP: Final = ("127.0.0.1", 8765)
 
 _FILE_ENDING: Final = ".db"
-_WORKSPACE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+_WORKSPACE: Final = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}"
 _YES: Final = ("1", "true", "yes", "on")
 _NO: Final = ("", "0", "false", "no", "off")
 #: Maximum number of requests in a rate limit or its burst.
@@ -35,7 +35,7 @@ _MAX_REQUESTS: Final = 1_000_000
 Auth = Literal["off", "tokens"]
 _AUTHS: Final[tuple[Auth, ...]] = get_args(Auth)
 #: A host name or address as in the Host header, without a port.
-_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\]")
+_HOST: Final = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\]"
 
 
 class SettingsError(Exception):
@@ -175,7 +175,7 @@ def _database(environment: Mapping[str, str], workspace: str | None, db: str | N
     if workspace is None and (url := environment.get("DITTYBAG_DATABASE_URL")):
         return parse_database(url)
     name = DEFAULT_WORKSPACE if workspace is None else workspace
-    if not _WORKSPACE.fullmatch(name):
+    if not re.fullmatch(_WORKSPACE, name):
         raise SettingsError(f"'{name}' is not a valid workspace name: use letters, digits, '-', '_' and '.'")
     return workspace_file(home(environment), name)
 
@@ -192,7 +192,7 @@ def workspace_names(home: str) -> list[str]:
     except OSError:
         return []
     names = (file.removesuffix(_FILE_ENDING) for file in files if file.endswith(_FILE_ENDING))
-    return [name for name in names if _WORKSPACE.fullmatch(name)]
+    return [name for name in names if re.fullmatch(_WORKSPACE, name)]
 
 
 def _auth(text: str) -> Auth:
@@ -248,7 +248,7 @@ def _request_count(text: str) -> int | None:
 def _host_names(names: Sequence[str]) -> tuple[str, ...]:
     given = tuple(name.strip().lower() for name in names if name.strip())
     for name in given:
-        if not _HOST.fullmatch(name):
+        if not re.fullmatch(_HOST, name):
             raise SettingsError(
                 f"--allow-host must be a host name such as dittybag.example.org, without a port, not '{name}'"
             )

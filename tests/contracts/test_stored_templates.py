@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.contracts.contract_replay import HANDSHAKE_VERSIONS, ServerUnderTest, create_project, initialize
+from dittybag.assembly.server_setup import open_server
+from dittybag.config import settings_from_process
+from dittybag.library.render import template_renderer
+from dittybag.protocol.transports.in_memory import MemoryClient
+from tests.child_processes import child_pids
+from tests.contracts.contract_replay import (
+    HANDSHAKE_VERSIONS,
+    ServerUnderTest,
+    create_project,
+    database,
+    initialize,
+)
 
 
 @pytest.fixture
@@ -237,3 +249,22 @@ def test_dittybag_s_own_templates_show_tags_and_projects(server: ServerUnderTest
 def test_a_drop_in_profile_has_no_templates_of_its_own(tmp_path: Path) -> None:
     with ServerUnderTest(tmp_path, "mcpkg") as server:
         assert server.request("resources/templates/list") == {"resourceTemplates": []}
+
+
+@pytest.mark.parametrize("has_arguments", [True, False])
+async def test_listing_a_prompt_with_arguments_starts_the_process_that_renders_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_arguments: bool
+) -> None:
+    monkeypatch.setenv("DITTYBAG_HOME", str(tmp_path))
+    monkeypatch.setattr(template_renderer, "_START_DELAY_SECONDS", 0.0)
+    arguments = [{"name": "who"}] if has_arguments else []
+    with ServerUnderTest(tmp_path) as earlier:
+        earlier.text("create_prompt", name="p", content="Hello", arguments=arguments)
+    others = child_pids()
+    _, server = await open_server(settings_from_process(db=database(tmp_path)[1]))
+    async with asyncio.timeout(10), server.lifespan(), MemoryClient(server) as client:
+        assert [prompt["name"] for prompt in (await client.request("prompts/list"))["prompts"]] == ["p"]
+        await asyncio.sleep(0.001)
+        while has_arguments and child_pids() == others:  # noqa: ASYNC110  # there is no event for this
+            await asyncio.sleep(0.001)
+        assert len(child_pids() - others) == has_arguments

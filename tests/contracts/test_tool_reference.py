@@ -11,7 +11,15 @@ from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import TOOLSETS
 from dittybag.protocol.argument_schemas import schema_of
 from tests.contracts import agent_reference, tool_results
-from tests.contracts.tool_reference import PAGE, SNAPSHOTS, definition_tokens, page, snapshot
+from tests.contracts.tool_reference import (
+    ENCODED,
+    PAGE,
+    SNAPSHOTS,
+    definition_tokens,
+    encoded_schemas,
+    page,
+    snapshot,
+)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -21,6 +29,12 @@ def test_the_tools_match_the_snapshot(profile: str) -> None:
 
 def test_the_reference_page_is_up_to_date() -> None:
     assert page() == PAGE.read_text()
+
+
+def test_the_encoded_schemas_are_up_to_date() -> None:
+    assert encoded_schemas() == ENCODED.read_text(), (
+        "after changing the arguments of a tool, run: python -m tests.contracts.tool_reference"
+    )
 
 
 def test_the_page_of_results_is_up_to_date() -> None:

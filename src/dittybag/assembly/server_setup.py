@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 from dittybag.assembly.logging_setup import log_to_stderr
 from dittybag.assembly.store_factory import is_file
 from dittybag.assembly.workspace_session import open_workspace
@@ -71,7 +73,16 @@ async def open_server(settings: Settings, observe: Observer | None = None) -> tu
         observe=observe,
         state_key=shared_state_key(settings),
     )
+    _resume_garbage_collection()
     return server_scope, server
+
+
+def _resume_garbage_collection() -> None:
+    """Collect garbage again, if the start of the process has disabled that."""
+    if not gc.isenabled():
+        # What the process has now, it keeps: no collection need visit it.
+        gc.freeze()
+        gc.enable()
 
 
 def _may_be_one_of_many(settings: Settings) -> bool:

@@ -8,7 +8,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.contracts.error_formats import bounded_json_error
-from dittybag.contracts.prompt_store import json_result
 from dittybag.contracts.references import (
     ChangeNumber,
     Ref,
@@ -20,7 +19,7 @@ from dittybag.contracts.references import (
     task_number,
 )
 from dittybag.contracts.result_size import list_result
-from dittybag.contracts.tool_specs import REPLACES, ToolCall, array_schema, object_schema, tool
+from dittybag.contracts.tool_specs import REPLACES, ToolCall, array_schema, json_result, object_schema, tool
 from dittybag.domain.changes import Change
 from dittybag.domain.entities import label_of
 from dittybag.domain.errors import (

@@ -11,7 +11,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from dittybag.contracts.argument_items import ARGUMENT_SCHEMA, parse_items
 from dittybag.contracts.error_formats import bounded_json_error
 from dittybag.contracts.prompt_rendering import render_library_prompt, render_stored_prompt
-from dittybag.contracts.prompt_store import json_result
 from dittybag.contracts.references import Ref, find_item, ref_of
 from dittybag.contracts.result_size import (
     CHARACTERS_PER_TOKEN,
@@ -25,7 +24,7 @@ from dittybag.contracts.result_size import (
     text_piece,
 )
 from dittybag.contracts.saved_versions import SAVED, IfVersion, require_if_version, retry_if_changed
-from dittybag.contracts.tool_specs import REPLACES, ToolCall, array_schema, object_schema, tool
+from dittybag.contracts.tool_specs import REPLACES, ToolCall, array_schema, json_result, object_schema, tool
 from dittybag.domain import prompts
 from dittybag.domain.errors import (
     Invalid,

@@ -9,10 +9,9 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dittybag.contracts.error_formats import bounded_json_error
-from dittybag.contracts.prompt_store import json_result
 from dittybag.contracts.references import ref_of
 from dittybag.contracts.saved_versions import SAVED, IfVersion, require_if_version, retry_if_changed
-from dittybag.contracts.tool_specs import REPLACES, ToolCall, tool
+from dittybag.contracts.tool_specs import REPLACES, ToolCall, json_result, tool
 from dittybag.domain import resources
 from dittybag.domain.errors import Invalid, NameTaken, Problem, ResourceNotFound, clip
 from dittybag.domain.mime_types import guess_mime_type

@@ -8,7 +8,6 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.contracts.agent_tasks import Fence, task_tool
-from dittybag.contracts.prompt_store import json_result
 from dittybag.contracts.ready_resource import queue_project
 from dittybag.contracts.references import Ref, find_task, require_projects
 from dittybag.contracts.result_size import (
@@ -19,7 +18,7 @@ from dittybag.contracts.result_size import (
     text_piece,
 )
 from dittybag.contracts.task_rows import ROW, brief, comment_rows, task_fields, task_row
-from dittybag.contracts.tool_specs import ADDS, REPLACES, ToolCall, array_schema
+from dittybag.contracts.tool_specs import ADDS, REPLACES, ToolCall, array_schema, json_result
 from dittybag.domain.claims import DEFAULT_LEASE, MAX_LEASE, MAX_WAIT, MIN_LEASE, parse_duration
 from dittybag.domain.errors import Invalid, Problem, clip
 from dittybag.domain.projects import NEW_PROJECT

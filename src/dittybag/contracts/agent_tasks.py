@@ -10,11 +10,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dittybag.contracts.argument_items import parse_items
 from dittybag.contracts.error_formats import bounded_json_error
-from dittybag.contracts.prompt_store import json_result
 from dittybag.contracts.references import Ref, find_task, require_projects, task_number
 from dittybag.contracts.result_size import list_result, rest_of
 from dittybag.contracts.task_rows import ROW, claim_members, task_row
-from dittybag.contracts.tool_specs import ADDS, REPLACES, ToolCall, array_schema, tool
+from dittybag.contracts.tool_specs import ADDS, REPLACES, ToolCall, array_schema, json_result, tool
 from dittybag.domain import tasks
 from dittybag.domain.errors import Invalid, Problem, clip, require
 from dittybag.domain.task_drafts import MAX_DRAFTS, TaskDraft

@@ -89,6 +89,7 @@ class LibraryPrompts:
         """Return the prompts after the name `after`: at most `limit` of them and `max_characters` of text."""
         found = await self._scope.libraries.page(after, limit + 1)
         page, more = take_page(found, _length, limit=limit, max_characters=max_characters)
+        self._scope.templates.expect_rendering(item.arguments for item in page)
         return Page(tuple(map(self._format_info, page)), (page[-1].name if page else after) if more else None)
 
     @as_protocol_errors

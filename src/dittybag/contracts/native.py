@@ -16,12 +16,13 @@ from dittybag.contracts.agent_task_queue import task_done, task_next, task_relea
 from dittybag.contracts.agent_tasks import task_add
 from dittybag.contracts.argument_items import ARGUMENT_SCHEMA
 from dittybag.contracts.error_formats import ErrorFormat, json_error, problem_of, prose_error
-from dittybag.contracts.prompt_store import Content, Limit, Tag, Title, json_result
+from dittybag.contracts.prompt_store import Content, Limit, Tag, Title
 from dittybag.contracts.tool_specs import (
     REPLACES,
     ToolCall,
     ToolSpec,
     array_schema,
+    json_result,
     object_schema,
     tool,
 )

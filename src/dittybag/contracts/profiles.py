@@ -26,7 +26,7 @@ from dittybag.contracts.server_icon import ICONS
 from dittybag.contracts.skill_extension import ResourcesWithSkills, SkillExtension
 from dittybag.contracts.stored_prompts import StoredPrompts, UnusablePromptFormatter
 from dittybag.contracts.stored_resources import MissingResourceFormatter, ReadyListing, StoredResources
-from dittybag.contracts.tool_specs import SELECTS, ServerScope, ToolSpec
+from dittybag.contracts.tool_specs import SELECTS, ServerScope, ToolSpec, listed_schema
 from dittybag.domain import resources
 from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import ChangeNotification
@@ -323,6 +323,7 @@ def build_server(
         observe=observe,
         state_key=state_key,
         prepare=_preparation(profile, scope),
+        listed_schema=listed_schema,
     )
     if scope.automatic is not None:
         server.on_roots_changed = scope.automatic.on_roots_changed

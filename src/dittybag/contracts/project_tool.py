@@ -8,8 +8,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dittybag.contracts.connection_projects import apply_role, notify_of_switch
 from dittybag.contracts.error_formats import bounded_json_error
-from dittybag.contracts.prompt_store import json_result
-from dittybag.contracts.tool_specs import SELECTS, ServerScope, ToolCall, array_schema, object_schema, tool
+from dittybag.contracts.tool_specs import (
+    SELECTS,
+    ServerScope,
+    ToolCall,
+    array_schema,
+    json_result,
+    object_schema,
+    tool,
+)
 from dittybag.domain.accounts import Principal
 from dittybag.domain.errors import Invalid, NotAllowed, Problem, ProjectGone, ProjectNotFound
 from dittybag.domain.projects import NEW_PROJECT, Project, ProjectSize

@@ -13,6 +13,7 @@ from dittybag.contracts.tool_specs import (
     ADDS,
     REPLACES,
     array_schema,
+    json_result,
     object_schema,
     query_problems,
     tool,
@@ -23,7 +24,6 @@ from dittybag.domain.prompts import Prompt, PromptSummary
 from dittybag.domain.queries import PromptQuery
 from dittybag.domain.times import iso
 from dittybag.protocol.argument_schemas import NoArguments
-from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.types import JsonObject, ToolResult
 from dittybag.services.entity_writes import given_fields
 from dittybag.services.prompt_service import PromptAddress, PromptChange, PromptPage
@@ -84,11 +84,6 @@ class FilterByTags(Struct, kw_only=True):
     tags: Annotated[list[str], Meta(min_length=1, description="Array of tag names to filter by")]
     limit: Limit = 10
     offset: Offset = 0
-
-
-def json_result(value: JsonObject) -> ToolResult:
-    """Return a result in compact JSON."""
-    return ToolResult.from_text(encode(value).decode(), structured=value)
 
 
 _SUMMARY: Final = ("id", "title", "snippet", "tags", "created_at", "updated_at")

@@ -14,7 +14,7 @@ from typing import Annotated, Final, TypeVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from dittybag.contracts.prompt_store import json_result
+from dittybag.contracts.tool_specs import json_result
 from dittybag.domain.errors import Problem, require
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.types import Audio, Image, JsonObject, ToolResult

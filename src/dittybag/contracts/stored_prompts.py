@@ -43,6 +43,7 @@ class StoredPrompts:
         """Return a page and its length in characters."""
         found = await self._prompts.listing(self._scope.caller(ctx), parse_position(position), PAGE_SIZE + 1)
         page, more = take_page(found, _length)
+        self._scope.templates.expect_rendering(item.arguments for item in page)
         infos = tuple(_info(item) for item in page)
         return Page(infos, page[-1].number if more else None), sum(map(_length, page))
 

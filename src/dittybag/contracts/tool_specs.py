@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable,
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from dittybag.contracts.connection_claims import ConnectionClaims
@@ -18,7 +18,9 @@ from dittybag.domain.accounts import Principal
 from dittybag.domain.errors import DittybagError, Invalid, Problem, StorageError
 from dittybag.domain.ports import Libraries
 from dittybag.domain.text import one_line, query_problem
+from dittybag.protocol.argument_schemas import schema_of
 from dittybag.protocol.features import ToolDefinition
+from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import JsonObject, ToolAnnotations, ToolResult
 from dittybag.protocol.wire_errors import InvalidArguments, ToolError
@@ -263,6 +265,19 @@ def tool(
     return lambda run: ToolSpec(name=run.__name__, arguments=arguments, run=run, **fields)
 
 
+def listed_schema(arguments: type) -> JsonObject | Raw:
+    """Return the schema of an argument struct for `tools/list`, encoded in advance because that is slow."""
+    from dittybag.contracts.encoded_schemas import ENCODED_SCHEMAS
+
+    encoded = ENCODED_SCHEMAS.get(schema_key(arguments))
+    return schema_of(arguments) if encoded is None else Raw(encoded)
+
+
+def schema_key(arguments: type) -> str:
+    """Return the name of an argument struct among the encoded schemas."""
+    return f"{arguments.__module__}.{arguments.__qualname__}"
+
+
 def _well_typed_part(name: str, value: Any, mistyped: Collection[str]) -> Any:
     """Return the part of an argument that has the right type, or `None` if no part has."""
     bad = {path for path in mistyped if top_level_argument(path) == name}
@@ -271,6 +286,11 @@ def _well_typed_part(name: str, value: Any, mistyped: Collection[str]) -> Any:
     if not isinstance(value, list) or not all(path.endswith("]") for path in bad):
         return None
     return [item for index, item in enumerate(value) if f"{name}[{index}]" not in bad] or None
+
+
+def json_result(value: JsonObject) -> ToolResult:
+    """Return a result in compact JSON."""
+    return ToolResult.from_text(encode(value).decode(), structured=value)
 
 
 def object_schema(**fields: str | JsonObject) -> JsonObject:

@@ -29,9 +29,9 @@ PREFIX: Final = "dittybag_"
 #: Enough random bytes that a token cannot be guessed.
 SECRET_BYTES: Final = 32
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*")
+_NAME: Final = r"[A-Za-z0-9_][A-Za-z0-9._@-]*"
 #: 32 bytes in unpadded Base64, then a checksum.
-_TOKEN: Final = re.compile(rf"{PREFIX}([A-Za-z0-9_-]{{43}})([A-Za-z0-9_-]{{6}})")
+_TOKEN: Final = rf"{PREFIX}([A-Za-z0-9_-]{{43}})([A-Za-z0-9_-]{{6}})"
 
 
 class User(Struct, frozen=True, kw_only=True):
@@ -118,7 +118,7 @@ def checked_name(name: str) -> str:
     problem = None
     if not 1 <= len(name) <= NAME_LENGTH:
         problem = f"User name must be 1-{NAME_LENGTH} characters"
-    elif not _NAME.fullmatch(name):
+    elif not re.fullmatch(_NAME, name):
         problem = (
             "User name must contain only a-z, A-Z, 0-9, _, ., @ and -, and start with a letter, a digit or _"
         )
@@ -141,7 +141,7 @@ def token_text(secret: bytes) -> str:
 
 def is_token(text: str) -> bool:
     """Return whether a text is a well-formed token. The checksum catches typos without a lookup."""
-    found = _TOKEN.fullmatch(text)
+    found = re.fullmatch(_TOKEN, text)
     return found is not None and _checksum(found[1]) == found[2]
 
 

@@ -14,7 +14,7 @@ RETENTION: Final = 24 * 3600 * 1_000_000
 #: Larger results are not stored.
 MAX_RESULT_BYTES: Final = 1024 * 1024
 
-_KEY: Final = re.compile(r"[!-~]{1,128}")
+_KEY: Final = r"[!-~]{1,128}"
 
 
 class StoredResult(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class StoredResult(Struct, frozen=True, kw_only=True):
 
 def checked_key(key: object) -> str:
     """Return `key`. Raises `Invalid` if it is not a valid idempotency key."""
-    if isinstance(key, str) and _KEY.fullmatch(key):
+    if isinstance(key, str) and re.fullmatch(_KEY, key):
         return key
     problem = "An idempotency key must be 1-128 visible ASCII characters, without spaces"
     raise Invalid([Problem("idempotencyKey", problem)])

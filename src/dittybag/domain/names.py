@@ -10,8 +10,8 @@ from dittybag.domain.errors import clip
 
 NAME_LENGTH: Final = 255
 
-_ALLOWED: Final = re.compile(r"[A-Za-z0-9._-]*")
-_OTHERS: Final = re.compile(r"[^a-z0-9._-]+")
+_ALLOWED: Final = r"[A-Za-z0-9._-]*"
+_OTHERS: Final = r"[^a-z0-9._-]+"
 #: Chinese characters and Korean syllables: each is transliterated to a syllable of its own. Compiling the
 #: pattern takes 3 ms, so that is left to its first use.
 _SYLLABLE: Final = "[\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]"
@@ -21,14 +21,14 @@ def name_problem(kind: str, name: str) -> str | None:
     """Return the problem with the name of a `kind`, or `None`."""
     if not 1 <= len(name) <= NAME_LENGTH:
         return f"{kind} name must be 1-{NAME_LENGTH} characters"
-    if not _ALLOWED.fullmatch(name):
+    if not re.fullmatch(_ALLOWED, name):
         return f"{kind} name '{clip(name, 60)}' contains invalid characters. Allowed: a-z, A-Z, 0-9, -, _, ."
     return None
 
 
 def name_from_title(title: str) -> str:
     """Derive a name from a title: transliterated, in lower case, with `-` for runs of other characters."""
-    return _OTHERS.sub("-", transliterate(title).lower()).strip("-")[:NAME_LENGTH] or "prompt"
+    return re.sub(_OTHERS, "-", transliterate(title).lower()).strip("-")[:NAME_LENGTH] or "prompt"
 
 
 def transliterate(text: str) -> str:

@@ -695,6 +695,10 @@ class Renderer(Protocol):
         """The number of worker processes that a template has crashed."""
         ...
 
+    def start_soon(self) -> None:
+        """Prepare for a first rendering, once nothing else is due."""
+        ...
+
     async def render(
         self,
         source: str,

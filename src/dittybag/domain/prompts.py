@@ -22,8 +22,8 @@ MAX_TAGS: Final = 50
 MAX_ARGUMENTS: Final = 50
 MAX_CHOICES: Final = 100
 
-_TAG: Final = re.compile(r"[A-Za-z0-9_-]*")
-_ARGUMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+_TAG: Final = r"[A-Za-z0-9_-]*"
+_ARGUMENT: Final = r"[A-Za-z_][A-Za-z0-9_]{0,99}"
 
 
 class Argument(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -167,7 +167,7 @@ def _tag_problems(tags: Sequence[str]) -> Iterator[Problem]:
     for tag in dict.fromkeys(tags):
         if not 1 <= len(tag) <= TAG_LENGTH:
             yield Problem("tags", f"Tag '{clip(tag, 60)}' must be 1-{TAG_LENGTH} characters")
-        elif not _TAG.fullmatch(tag):
+        elif not re.fullmatch(_TAG, tag):
             yield Problem(
                 "tags",
                 f"Tag '{tag}' contains invalid characters. Use only letters, numbers, dash, and underscore.",
@@ -188,7 +188,7 @@ def _argument_messages(arguments: Sequence[Argument]) -> Iterator[str]:
         yield f"Argument '{clip(name, 60)}' is declared twice"
     for argument in arguments:
         shown = clip(argument.name, 60)
-        if not _ARGUMENT.fullmatch(argument.name):
+        if not re.fullmatch(_ARGUMENT, argument.name):
             yield f"Argument name '{shown}' must be a letter or _ followed by at most 99 letters, digits or _"
         if argument.description is not None and (problem := description_problem(argument.description)):
             yield f"Argument '{shown}': {problem}"

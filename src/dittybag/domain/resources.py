@@ -19,10 +19,10 @@ CONTENT_BYTES: Final = 4 * 1024 * 1024
 URI_LENGTH: Final = 2048
 DEFAULT_MIME_TYPE: Final = "text/plain"
 
-_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x20\x7f-\x9f\"<>\\^`]+")
-_MIME_TYPE: Final = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,63}/[A-Za-z0-9!#$&^_.+-]{1,63}(?:\s*;[ -~]{1,128})?")
-_VARIABLE: Final = re.compile(r"\{([A-Za-z0-9_.]+)\}")
-_TEXT_TYPE: Final = re.compile(
+_URI: Final = r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x20\x7f-\x9f\"<>\\^`]+"
+_MIME_TYPE: Final = r"[A-Za-z0-9!#$&^_.+-]{1,63}/[A-Za-z0-9!#$&^_.+-]{1,63}(?:\s*;[ -~]{1,128})?"
+_VARIABLE: Final = r"\{([A-Za-z0-9_.]+)\}"
+_TEXT_TYPE: Final = (
     r"text/.*|application/(?:.*[+.-])?(?:json|jsonl|ndjson|json5|xml|yaml|toml|sql|javascript|ecmascript"
     r"|typescript|x-sh|x-shellscript|x-python|x-httpd-php|graphql|rtf|x-www-form-urlencoded|x-tex|x-ndjson)"
     r"|image/svg\+xml|message/.*|model/(?:gltf\+json|obj)"
@@ -64,7 +64,7 @@ def is_template(uri: str) -> bool:
 
 def is_text(mime_type: str) -> bool:
     """Return whether a type is text. The content of other types is base64 in the API."""
-    return _TEXT_TYPE.fullmatch(mime_type.partition(";")[0].strip().lower()) is not None
+    return re.fullmatch(_TEXT_TYPE, mime_type.partition(";")[0].strip().lower()) is not None
 
 
 def problems(**fields: Any) -> list[Problem]:
@@ -76,7 +76,7 @@ def problems(**fields: Any) -> list[Problem]:
 
 
 def _mime_type_problem(mime_type: str) -> str | None:
-    if _MIME_TYPE.fullmatch(mime_type):
+    if re.fullmatch(_MIME_TYPE, mime_type):
         return None
     return f"MIME type '{clip(mime_type, 60)}' is not valid: it must look like text/plain"
 
@@ -88,7 +88,7 @@ def _title_problem(title: str) -> str | None:
 def _uri_problem(uri: str) -> str | None:
     if not 1 <= len(uri) <= URI_LENGTH:
         return f"URI must be 1-{URI_LENGTH} characters"
-    if not _URI.fullmatch(uri):
+    if not re.fullmatch(_URI, uri):
         return (
             f"URI '{clip(uri, 60)}' is not a valid URI: it needs a scheme, as in file:///notes.md, "
             "and must not contain spaces or control characters"
@@ -98,7 +98,7 @@ def _uri_problem(uri: str) -> str | None:
 
 def _template_problem(uri: str) -> str | None:
     """Return the problem with the `{variables}` of a URI (RFC 6570, level 1), or `None`."""
-    parts = _VARIABLE.split(uri)
+    parts = re.split(_VARIABLE, uri)
     literals, names = parts[::2], parts[1::2]
     shown = clip(uri, 60)
     if any("{" in literal or "}" in literal for literal in literals):

@@ -20,7 +20,7 @@ TOO_MANY_MESSAGES: Final = f"it has more than {MAX_MESSAGES:,} messages"
 _MAX_MARKS: Final = 10 * MAX_MESSAGES
 
 #: A line that begins a message in a stored prompt or a Markdown file. Compiled on first use, to start faster.
-_ROLE_LINE: Final = rf"^--role[ \t]+({'|'.join(ROLES)})[ \t]*\r?$"
+_ROLE_LINE: Final = rf"(?m)^--role[ \t]+({'|'.join(ROLES)})[ \t]*\r?$"
 _BLANK_LINES: Final = r"(?:[ \t]*\r?\n)*"
 
 
@@ -45,7 +45,7 @@ def find_role_lines(text: str, *, blank_lines_first: bool = False) -> tuple[Role
     `blank_lines_first`: blank lines may precede it.
     """
     blanks = re.match(_BLANK_LINES, text) if blank_lines_first else None
-    role_line = re.compile(_ROLE_LINE, re.MULTILINE)
+    role_line = re.compile(_ROLE_LINE)
     if role_line.match(text, blanks.end() if blanks else 0) is None:
         return ()
     return widen(text, (RoleMark(*line.span(), line[1]) for line in role_line.finditer(text)))

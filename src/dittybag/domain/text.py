@@ -17,8 +17,8 @@ _COMPARED_LENGTH: Final = 100
 _SIMILARITY: Final = 0.6
 
 #: Combining diacritical marks.
-_ACCENTS: Final = re.compile("[\u0300-\u036f]+")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_ACCENTS: Final = "[\u0300-\u036f]+"
+_CONTROL: Final = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 
 def fold(text: str) -> str:
@@ -30,7 +30,7 @@ def fold_accents(text: str) -> str:
     """Fold `text` for comparison, so that texts that differ only in case or accents are equal."""
     if text.isascii():
         return text.lower()
-    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", text.casefold()))
+    bare = re.sub(_ACCENTS, "", unicodedata.normalize("NFD", text.casefold()))
     return unicodedata.normalize("NFC", bare)
 
 
@@ -45,7 +45,7 @@ def line_problem(label: str, text: str) -> str | None:
     """Return the problem with a text that must be a single line, or `None`."""
     if "\0" in text:
         return nul_problem(label)
-    if _CONTROL.search(text):
+    if re.search(_CONTROL, text):
         return f"{label} must not contain control characters"
     if text and not text.strip():
         return f"{label} must not be blank"
@@ -70,7 +70,7 @@ def query_problem(query: str) -> str | None:
 
 def one_line(text: str, max_length: int = 200) -> str:
     """Make any text a single line: replace control characters and truncate it."""
-    return _CONTROL.sub(" ", text)[:max_length].strip()
+    return re.sub(_CONTROL, " ", text)[:max_length].strip()
 
 
 def near_matches(word: str, candidates: Iterable[str], limit: int) -> list[str]:

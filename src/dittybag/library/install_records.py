@@ -34,7 +34,7 @@ MAX_FILE_BYTES: Final = 4 * 1024 * 1024
 
 _RECORD_SUFFIX: Final = ".json"
 _PENDING_SUFFIX: Final = ".next.json"
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_DIGEST: Final = r"[0-9a-f]{64}"
 
 InstallKind: TypeAlias = Literal["folder", "git", "zip", "new", "link"]
 
@@ -194,7 +194,7 @@ def file_digests(folder: str) -> dict[str, str]:
 def _decode_record(path: str, kind: type[AnyRecord]) -> AnyRecord | None:
     record = _decode(path, kind)
     if record is None or any(
-        path_problem(file) or not _DIGEST.fullmatch(digest) for file, digest in record.files.items()
+        path_problem(file) or not re.fullmatch(_DIGEST, digest) for file, digest in record.files.items()
     ):
         return None
     return record

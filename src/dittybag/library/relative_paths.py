@@ -17,15 +17,15 @@ GIT_FOLDER: Final = ".git"
 #: Files that file managers create; compared in lower case.
 JUNK_FILES: Final = frozenset({".ds_store", "thumbs.db"})
 
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_DRIVE: Final = re.compile(r"[A-Za-z]:")
+_CONTROL: Final = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
+_DRIVE: Final = r"[A-Za-z]:"
 
 
 def path_problem(path: str) -> str | None:
     """Why a path is not valid inside a library; None if it is valid."""
     if not path:
         return "the path is empty"
-    if _CONTROL.search(path):
+    if re.search(_CONTROL, path):
         return "the name contains a control character"
     try:
         encoded = path.encode()
@@ -35,7 +35,7 @@ def path_problem(path: str) -> str | None:
         return "the path is absolute"
     if "\\" in path:
         return "the name contains a backslash"
-    if _DRIVE.match(path):
+    if re.match(_DRIVE, path):
         return "the path starts with a drive letter"
     parts = encoded.split(b"/")
     if b".." in parts:

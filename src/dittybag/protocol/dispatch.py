@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from time import perf_counter
 from types import CoroutineType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dittybag.protocol import eager_tasks, request_meta
 from dittybag.protocol.batches import BatchOutlet, expects_response
@@ -24,9 +24,7 @@ from dittybag.protocol.jsonrpc import (
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.method_handlers import HANDLERS
 from dittybag.protocol.outlet import Outlet
-from dittybag.protocol.pending_requests import PendingRequests
 from dittybag.protocol.request_context import Context, Effect, InputRequired
-from dittybag.protocol.request_order import RequestOrder
 from dittybag.protocol.result_encoding import encode_result
 from dittybag.protocol.server import Server
 from dittybag.protocol.subscriptions import Subscriptions
@@ -40,6 +38,10 @@ from dittybag.protocol.wire_errors import (
     WireError,
     to_wire,
 )
+
+if TYPE_CHECKING:
+    from dittybag.protocol.pending_requests import PendingRequests
+    from dittybag.protocol.request_order import RequestOrder
 
 #: The log level of a handshake session until the client sets one.
 DEFAULT_LOG_LEVEL: Final = "info"
@@ -117,6 +119,8 @@ class Session:
     def pending_requests(self) -> PendingRequests:
         """Requests to the client that are waiting for a response."""
         if self._pending_requests is None:
+            from dittybag.protocol.pending_requests import PendingRequests
+
             self._pending_requests = PendingRequests()
         return self._pending_requests
 
@@ -330,6 +334,8 @@ class Session:
 
     def _requests_in_order(self) -> RequestOrder:
         if self._order is None:
+            from dittybag.protocol.request_order import RequestOrder
+
             self._order = RequestOrder(self._start_waiting)
         return self._order
 

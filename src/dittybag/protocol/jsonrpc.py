@@ -293,8 +293,8 @@ def _parse_bounded_int(digits: str) -> int | None:
 
 _SCALAR: Final = rb'(?:"(?:[^"\\]|\\.){0,1024}"|-?\d{1,100}|true|false|null)'
 _MEMBER: Final = rb'\s*"(?:[^"\\]|\\.){0,1024}"\s*:\s*' + _SCALAR + rb"\s*"
-_HEAD: Final = re.compile(rb"\s*\{((?:" + _MEMBER + rb",)*)")
-_TAIL: Final = re.compile(rb"((?:," + _MEMBER + rb")++)\}\s*\Z")
+_HEAD: Final = rb"\s*\{((?:" + _MEMBER + rb",)*)"
+_TAIL: Final = rb"((?:," + _MEMBER + rb")++)\}\s*\Z"
 
 #: The number of bytes at either end of a frame that are searched for its id.
 END_BYTES: Final = 4096
@@ -311,7 +311,7 @@ def find_request_id_at_ends(head: bytes, tail: bytes) -> RequestId | None:
     Members before the first and after the last nested object or array belong to the message itself, so an id
     found there is its id.
     """
-    for match in (_HEAD.match(head), _TAIL.search(tail)):
+    for match in (re.match(_HEAD, head), re.search(_TAIL, tail)):
         members = match.group(1).strip().strip(b",") if match else b""
         if not members:
             continue

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from dittybag.protocol.argument_schemas import NoArguments, schema_of
@@ -65,6 +65,12 @@ def _ignore(uri: str) -> None:
     pass
 
 
+def _output_schema(tool: ToolDefinition[Any]) -> JsonObject | None:
+    if tool.output_schema is None and tool.output is not None:
+        return schema_of(tool.output)
+    return tool.output_schema
+
+
 async def _do_nothing_at_end(session: Session) -> None:
     pass
 
@@ -117,6 +123,7 @@ class Server:
         lifespan: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
         observe: Observer | None = None,
         prepare: Preparation | None = None,
+        listed_schema: Callable[[type], JsonObject | Raw] = schema_of,
         on_roots_changed: Callable[[Session], object] = _do_nothing,
         on_end: Callable[[Session], Awaitable[None]] = _do_nothing_at_end,
     ) -> None:
@@ -131,6 +138,7 @@ class Server:
         `observe`: called after every request.
         `prepare`: called before the handler of every request, which waits for what it returns. It must return
         `None` for `subscriptions/listen`.
+        `listed_schema`: returns the schema of an argument struct for `tools/list`, encoded if it is known.
         `on_roots_changed`: called when a client reports that its root folders have changed.
         `on_end`: called when the connection of a session has ended for good, after its last request.
         """
@@ -151,6 +159,7 @@ class Server:
         self.lifespan = lifespan
         self.observe = observe
         self.prepare = prepare
+        self._listed_schema = listed_schema
         self.on_roots_changed = on_roots_changed
         self.on_end = on_end
         #: Called with the URI of a resource that a client subscribes to.
@@ -290,14 +299,14 @@ class Server:
 
     def tool_info(self, tool: ToolDefinition[Any], revision: Revision) -> ToolInfo:
         """Return a tool as `tools/list` shows it in `revision`."""
-        input_schema, output_schema = self.tool_schemas(tool)
+        output_schema = _output_schema(tool)
         if output_schema and revision.structured_objects_only and output_schema.get("type") != "object":
             output_schema = None
         return ToolInfo(
             name=tool.name,
             title=tool.title,
             description=tool.description,
-            input_schema=input_schema,
+            input_schema=tool.input_schema or self._listed_schema(tool.arguments),
             output_schema=output_schema,
             annotations=tool.annotations,
             icons=tool.icons,
@@ -309,10 +318,7 @@ class Server:
         schemas = self._schemas.get(tool.name)
         if schemas is None:
             input_schema = tool.input_schema or schema_of(tool.arguments)
-            output_schema = tool.output_schema
-            if output_schema is None and tool.output is not None:
-                output_schema = schema_of(tool.output)
-            schemas = self._schemas[tool.name] = (input_schema, output_schema)
+            schemas = self._schemas[tool.name] = (input_schema, _output_schema(tool))
         return schemas
 
     def header_arguments(self, tool: ToolDefinition[Any]) -> Mapping[str, str]:

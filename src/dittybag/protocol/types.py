@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 Role = Literal["user", "assistant"]
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -126,7 +126,7 @@ class ToolInfo(WireStruct, frozen=True, kw_only=True):
     name: str
     title: str | None = None
     description: str | None = None
-    input_schema: JsonObject
+    input_schema: JsonObject | Raw
     output_schema: JsonObject | None = None
     annotations: ToolAnnotations | None = None
     icons: tuple[Icon, ...] | None = None

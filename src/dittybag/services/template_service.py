@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from dittybag.domain.errors import ArgumentMissing, LibraryPromptNotFound, RenderingFailed
 from dittybag.domain.libraries import LibraryPrompt
@@ -21,6 +21,11 @@ class TemplateService:
     def __init__(self, renderer: Renderer, libraries: Libraries) -> None:
         self._renderer = renderer
         self._libraries = libraries
+
+    def expect_rendering(self, arguments: Iterable[Sequence[Argument]]) -> None:
+        """Prepare for a rendering if one of these prompts has arguments. The first one is slow otherwise."""
+        if any(arguments):
+            self._renderer.start_soon()
 
     async def render_prompt(
         self, prompt: Prompt, values: Mapping[str, str], *, client: Hashable = None

@@ -20,7 +20,7 @@ import pytest
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import INPUT_BYTES, OUTPUT_BYTES, SOURCE_BYTES
 from dittybag.domain.role_marks import find_role_lines
-from dittybag.library.render import worker_pool
+from dittybag.library.render import template_renderer, worker_pool
 from dittybag.library.render.child_reader import FileReader
 from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.library.render.worker_pool import Worker, WorkerCrashed, WorkerPool
@@ -414,6 +414,43 @@ async def test_an_idle_child_is_stopped(worker: Worker, monkeypatch: pytest.Monk
     child = await only_child(worker)
     await wait_for_exit(child)
     assert await only_child(worker) != child
+
+
+async def test_one_idle_child_of_a_renderer_is_kept(
+    renderer: TemplateRenderer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_pool, "_IDLE_SECONDS", 0.05)
+    slow = "{% for i in range(99999) %}{% endfor %}"
+    await asyncio.gather(renderer.render(slow, {}), renderer.render(slow, {}))
+    first, second = sorted(children())
+    await wait_for_exit(second)
+    assert await renderer.render("one", {}) == "one"
+    assert children() == [first]
+
+
+async def test_a_renderer_starts_a_child_before_the_first_rendering(
+    renderer: TemplateRenderer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template_renderer, "_START_DELAY_SECONDS", 0.0)
+    renderer.start_soon()
+    renderer.start_soon()
+    assert children() == []
+    async with asyncio.timeout(10):
+        while not children():  # noqa: ASYNC110  # there is no event for this
+            await asyncio.sleep(0)
+    (child,) = children()
+    assert await renderer.render("one", {}) == "one"
+    renderer.start_soon()
+    assert children() == [child]
+
+
+async def test_a_renderer_that_is_closed_starts_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template_renderer, "_START_DELAY_SECONDS", 0.0)
+    renderer = TemplateRenderer()
+    renderer.start_soon()
+    renderer.close()
+    await asyncio.sleep(0.001)
+    assert children() == []
 
 
 async def test_jobs_fail_while_the_interpreter_is_missing(

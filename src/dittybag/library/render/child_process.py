@@ -25,7 +25,8 @@ _EXIT_SECONDS: Final = 0.5
 _SPIN_SECONDS: Final = 0.0002
 #: ... and for how many jobs polling is skipped after a job that took longer.
 _SPIN_PAUSE_JOBS: Final = 64
-_READ_BYTES: Final = 256 * 1024
+#: The C library would map and unmap the memory of a larger buffer for every read.
+_READ_BYTES: Final = 64 * 1024
 #: A child never sends a longer result, unless it is compromised.
 _MAX_RESULT_BYTES: Final = 32 * 1024 * 1024
 

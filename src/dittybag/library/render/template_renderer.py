@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from asyncio import TimerHandle, get_running_loop
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -28,6 +30,9 @@ _POOL_SIZE: Final = 3
 _PER_CLIENT: Final = 2
 _TOO_MANY: Final = "too many renderings of this client are waiting; wait for some of them, then try again"
 
+
+#: Starting a child takes 10 ms. A client that lists prompts has other requests first.
+_START_DELAY_SECONDS: Final = 1.0
 
 _FAILED: Final = "the template could not be rendered"
 
@@ -66,14 +71,25 @@ class _RenderResult(Struct):
     seconds: float = 0.0
 
 
-_result_decoder = msgspec.json.Decoder(_RenderResult)
+@cache
+def _result_decoder() -> msgspec.json.Decoder[_RenderResult]:
+    return msgspec.json.Decoder(_RenderResult)
 
 
 class TemplateRenderer:
-    """Renders templates in child processes, which are started on first use."""
+    """Renders templates in child processes. One stays until the end; others stop when they are idle."""
 
     def __init__(self) -> None:
         self._pool: WorkerPool | None = None
+        self._start_timer: TimerHandle | None = None
+
+    def start_soon(self) -> None:
+        """Start a child process in a while, if no rendering has started one by then."""
+        if self._pool is None and self._start_timer is None:
+            self._start_timer = get_running_loop().call_later(_START_DELAY_SECONDS, self._start)
+
+    def _start(self) -> None:
+        self._workers().start()
 
     async def render(
         self,
@@ -140,13 +156,10 @@ class TemplateRenderer:
         return None
 
     async def _submit(self, job: _VariablesJob, file: str, client: Hashable = None) -> _RenderResult:
-        # Imported on first use: most servers never render a template.
-        from dittybag.library.render.worker_pool import TooManyJobs, WorkerCrashed, WorkerPool
+        from dittybag.library.render.worker_pool import TooManyJobs, WorkerCrashed
 
-        if self._pool is None:
-            self._pool = WorkerPool("templates", _POOL_SIZE, per_client=_PER_CLIENT)
         try:
-            result = _result_decoder.decode(await self._pool.submit(job, client))
+            result = _result_decoder().decode(await self._workers().submit(job, client))
         except WorkerCrashed as crash:
             raise RenderingFailed(crash.problem) from crash
         except TooManyJobs as refused:
@@ -158,12 +171,22 @@ class TemplateRenderer:
             )
         return result
 
+    def _workers(self) -> WorkerPool:
+        if self._pool is None:
+            # Imported on first use: most servers never render a template.
+            from dittybag.library.render.worker_pool import WorkerPool
+
+            self._pool = WorkerPool("templates", _POOL_SIZE, per_client=_PER_CLIENT, keeps_child=True)
+        return self._pool
+
     @property
     def restarts(self) -> int:
         return self._pool.crashes if self._pool is not None else 0
 
     def close(self) -> None:
         """Stop the child processes."""
+        if self._start_timer is not None:
+            self._start_timer.cancel()
         if self._pool is not None:
             self._pool.close()
 

@@ -52,10 +52,16 @@ class _Job(Struct, eq=False):
 class Worker:
     """Runs jobs one after the other, in one child process at a time."""
 
-    def __init__(self, role: str, on_idle: Callable[[], object] = lambda: None) -> None:
-        """`on_idle` is called when there is room for another job."""
+    def __init__(
+        self, role: str, on_idle: Callable[[], object] = lambda: None, *, keeps_child: bool = False
+    ) -> None:
+        """`on_idle` is called when there is room for another job.
+
+        `keeps_child`: an idle child is not stopped.
+        """
         self._role = role
         self._on_idle = on_idle
+        self._keeps_child = keeps_child
         self._began = 0.0
         #: The number of jobs that the pool may give to this worker.
         self.capacity = 1
@@ -96,6 +102,11 @@ class Worker:
         else:
             self._child.send(job.frame, is_first=len(self._jobs) == 1)
 
+    def start(self) -> None:
+        """Start the child before its first job."""
+        if self._child is None:
+            self._start(get_running_loop())
+
     def close(self) -> None:
         """Stop the child and cancel its jobs."""
         for job in self._jobs:
@@ -129,7 +140,8 @@ class Worker:
         self._on_idle()
         if self._jobs:
             return True
-        self._idle_timer = get_running_loop().call_later(_IDLE_SECONDS, self.close)
+        if not self._keeps_child:
+            self._idle_timer = get_running_loop().call_later(_IDLE_SECONDS, self.close)
         return False
 
     def on_exit(self, child: ChildProcess, problem: str, *, ready: bool) -> None:
@@ -194,9 +206,16 @@ class _Queue:
 class WorkerPool:
     """Several workers of one role, so that a slow job does not block the others."""
 
-    def __init__(self, role: str, size: int, *, per_client: int | None = None) -> None:
-        """`per_client`: the number of workers that one client can use at a time (default: all)."""
-        self._workers = [Worker(role, self._on_idle) for _ in range(size)]
+    def __init__(
+        self, role: str, size: int, *, per_client: int | None = None, keeps_child: bool = False
+    ) -> None:
+        """`per_client`: the number of workers that one client can use at a time (default: all).
+
+        `keeps_child`: one child is not stopped when it is idle.
+        """
+        self._workers = [
+            Worker(role, self._on_idle, keeps_child=keeps_child and number == 0) for number in range(size)
+        ]
         self._per_client = per_client or size
         #: The waiting jobs of each client, in the order of their turns.
         self._queues: dict[Hashable, _Queue] = {}
@@ -265,6 +284,10 @@ class WorkerPool:
             self._queues[client] = queue
         worker.run(job)
         return True
+
+    def start(self) -> None:
+        """Start a child before the first job."""
+        self._workers[0].start()
 
     @property
     def crashes(self) -> int:

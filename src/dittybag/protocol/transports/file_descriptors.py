@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import stat
 import threading
-import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dittybag.protocol.lazy_tls import asyncio
 
-_READ_BYTES: Final = 256 * 1024
+if TYPE_CHECKING:
+    from dittybag.protocol.transports.input_selector import InputSelector
+
+#: As much as a pipe holds. The C library would map and unmap the memory of a larger buffer for every read.
+_READ_BYTES: Final = 64 * 1024
 #: Buffered frames are written when they exceed this size.
 _WRITE_BYTES: Final = 128 * 1024
 #: Reading pauses while more than this is unsent.
 _HIGH_WATER: Final = 1024 * 1024
-
-#: A request that arrives this soon after the last response counts as quick.
-_QUICK_SECONDS: Final = 100e-6
-#: After a quick request, poll this long for the next one, at most `_MAX_SPINS` times in a row.
-_SPIN_SECONDS: Final = 50e-6
-_MAX_SPINS: Final = 20
-#: After a poll without a result, this many quick requests are not polled for.
-_SKIPS_AFTER_MISS: Final = 64
 
 
 class FrameWriter:
@@ -143,67 +137,49 @@ def create_reader(
     loop: asyncio.AbstractEventLoop,
     source: int,
     feed: Callable[[bytes], None],
-    is_idle: Callable[[], bool],
+    selector: InputSelector | None = None,
 ) -> DescriptorReader:
-    """Return a reader for `source`. `is_idle` returns whether no request is running."""
+    """Return a reader for `source`. `selector`: that of the loop, if it can handle the input itself."""
     try:
         loop.add_reader(source, _do_nothing)
     except (OSError, NotImplementedError):
         # A regular file, or an event loop that cannot watch pipes.
         return _ThreadReader(loop, source, feed)
     loop.remove_reader(source)
-    return _EventLoopReader(loop, source, feed, is_idle)
+    return _EventLoopReader(loop, source, feed, selector)
 
 
 class _EventLoopReader:
-    """Reads when the event loop reports input.
-
-    Going to sleep and waking up takes longer than handling a call. If a client sends its next request within
-    microseconds, as programs do, the reader polls briefly for more input before it returns to the event loop.
-    See docs/decisions/0003-poll-briefly-before-sleeping.md.
-    """
+    """Reads when the event loop or its selector reports input."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         source: int,
         feed: Callable[[bytes], None],
-        is_idle: Callable[[], bool],
+        selector: InputSelector | None,
     ) -> None:
         self._loop = loop
         self._source = source
         self._feed = feed
-        self._is_idle = is_idle
+        self._selector = selector
         self._ended = False
-        self._paused = True
-        self._poll = select.poll()
-        self._poll.register(source, select.POLLIN)
-        self._last_read_at = 0.0
-        #: The number of quick requests to skip before polling again.
-        self._skips_left = 0
 
     def resume(self) -> None:
-        self._paused = self._ended
-        if not self._ended:
+        if self._ended:
+            return
+        if self._selector is None:
             self._loop.add_reader(self._source, self._read)
+        else:
+            self._selector.watch_input(self._source, self._read)
 
     def pause(self) -> None:
-        self._paused = True
-        self._loop.remove_reader(self._source)
+        if self._selector is None:
+            self._loop.remove_reader(self._source)
+        else:
+            self._selector.ignore_input()
 
     def _read(self) -> None:
-        is_quick = time.perf_counter() - self._last_read_at < _QUICK_SECONDS
-        self._read_once()
-        if is_quick and self._skips_left:
-            self._skips_left -= 1
-        elif is_quick:
-            spins = _MAX_SPINS
-            while spins and self._is_idle() and self._wait_for_more():
-                self._read_once()
-                spins -= 1
-        self._last_read_at = time.perf_counter()
-
-    def _read_once(self) -> None:
         try:
             chunk = os.read(self._source, _READ_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -214,16 +190,6 @@ class _EventLoopReader:
             self._ended = True
             self.pause()
         self._feed(chunk)
-
-    def _wait_for_more(self) -> bool:
-        if self._paused:
-            return False
-        until = time.perf_counter() + _SPIN_SECONDS
-        while time.perf_counter() < until:
-            if self._poll.poll(0):
-                return True
-        self._skips_left = _SKIPS_AFTER_MISS
-        return False
 
 
 class _ThreadReader:

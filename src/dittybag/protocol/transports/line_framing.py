@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dittybag.protocol.jsonrpc import END_BYTES
 
 
@@ -28,28 +26,20 @@ class LineSplitter:
         #: Set while a line over the limit is being skipped.
         self._oversize: OversizeLine | None = None
 
-    def feed(self, chunk: bytes) -> Iterator[bytes | OversizeLine]:
-        """Yield the lines that `chunk` completes, without line breaks."""
-        first, *others = chunk.split(b"\n")
-        if not others:
-            self._append(first)
-            return
-        last = others.pop()
-        if self._parts or self._oversize:
-            self._append(first)
-            yield self._pop_line()
-        elif len(first) <= self._limit:
-            yield first
-        else:
-            yield _oversize_line(first)
-        for line in others:
-            yield line if len(line) <= self._limit else _oversize_line(line)
+    def feed(self, chunk: bytes) -> list[bytes | OversizeLine]:
+        """Return the lines that `chunk` completes, without line breaks."""
+        *parts, last = chunk.split(b"\n")
+        limit = self._limit
+        lines = [part if len(part) <= limit else _oversize_line(part) for part in parts]
+        if parts and (self._parts or self._oversize):
+            self._append(parts[0])
+            lines[0] = self._pop_line()
         self._append(last)
+        return lines
 
-    def finish(self) -> Iterator[bytes | OversizeLine]:
-        """Yield the last line, if the stream ended without a line break."""
-        if self._parts or self._oversize:
-            yield self._pop_line()
+    def finish(self) -> list[bytes | OversizeLine]:
+        """Return the last line, if the stream ended without a line break."""
+        return [self._pop_line()] if self._parts or self._oversize else []
 
     def _append(self, part: bytes) -> None:
         if not part:

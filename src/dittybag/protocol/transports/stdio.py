@@ -8,28 +8,30 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dittybag.protocol.dispatch import Session
 from dittybag.protocol.features import MaybeAwaitable, await_if_needed
-from dittybag.protocol.frame_decoding import decode_in_thread
 from dittybag.protocol.jsonrpc import LONG_BYTES, Decoded, MalformedFrame, find_request_id_at_ends
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.server import Server
 from dittybag.protocol.transports.file_descriptors import DescriptorReader, FrameWriter, create_reader
 from dittybag.protocol.transports.line_framing import LineSplitter, OversizeLine
+from dittybag.protocol.transports.stop_signals import STOP_SIGNALS, stop_on_signals
 from dittybag.protocol.wire_errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from dittybag.protocol.transports.input_selector import InputSelector
 
 #: How long running requests may continue after the client has disconnected.
 GRACE_SECONDS: Final = 0.8
 #: How long a stuck thread may delay the exit of the process after that.
 EXIT_SECONDS: Final = 1.0
-
-_STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(server: Server | Callable[[], MaybeAwaitable[Server]]) -> None:
@@ -42,9 +44,13 @@ def run(server: Server | Callable[[], MaybeAwaitable[Server]]) -> None:
 
     async def build_and_serve() -> None:
         built = server if isinstance(server, Server) else await await_if_needed(server())
-        await serve(built, source, sink)
+        ended = asyncio.Event()
+        stack.enter_context(stop_on_signals(loop, ended.set))
+        await serve(built, source, sink, selector, ended)
 
-    loop = asyncio.new_event_loop()
+    selector = _create_selector()
+    loop = asyncio.new_event_loop() if selector is None else asyncio.SelectorEventLoop(selector)
+    stack = contextlib.ExitStack()
     try:
         asyncio.set_event_loop(loop)
         loop.run_until_complete(build_and_serve())
@@ -52,7 +58,8 @@ def run(server: Server | Callable[[], MaybeAwaitable[Server]]) -> None:
         asyncio.set_event_loop(None)
         # Clients often send SIGTERM after closing the input. Block it, to keep the exit status 0.
         if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+            signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        stack.close()
         # Not `asyncio.run`, which waits for worker threads without a timeout.
         loop.close()
         _start_exit_watchdog()
@@ -85,15 +92,34 @@ def _start_exit_watchdog() -> None:
     watchdog.start()
 
 
-async def serve(server: Server, source: int, sink: int) -> None:
-    """Serve one client on two file descriptors."""
+def _create_selector() -> InputSelector | None:
+    """Return a selector for the event loop; `None` if the system has none that handles the input."""
+    if not hasattr(selectors.DefaultSelector, "fileno"):
+        return None
+    from dittybag.protocol.transports.input_selector import InputSelector
+
+    return InputSelector()
+
+
+async def serve(
+    server: Server,
+    source: int,
+    sink: int,
+    selector: InputSelector | None = None,
+    ended: asyncio.Event | None = None,
+) -> None:
+    """Serve one client on two file descriptors.
+
+    `selector`: that of the event loop, if it can handle the input itself.
+    `ended`: set it to stop the server.
+    """
     loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
+    ended = ended or asyncio.Event()
     writer = FrameWriter(loop, sink, on_disconnect=ended.set)
     session = Session(server, writer)
     session.connection = os.urandom(16).hex()
     receiver = _FrameReceiver(session, writer, ended.set)
-    reader = create_reader(loop, source, receiver.feed, session.is_idle)
+    reader = create_reader(loop, source, receiver.feed, selector)
     receiver.reader = reader
 
     def pause() -> None:
@@ -107,10 +133,8 @@ async def serve(server: Server, source: int, sink: int) -> None:
     writer.on_full = pause
     writer.on_drained = resume
     session.on_room = receiver.process_lines
-    for stop_signal in _STOP_SIGNALS:
-        # Signal handlers work only in the main thread, and not with every event loop.
-        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-            loop.add_signal_handler(stop_signal, ended.set)
+    if selector is not None:
+        selector.is_idle = session.is_idle
     async with server.lifespan():
         reader.resume()
         try:
@@ -172,6 +196,8 @@ class _FrameReceiver:
             problem = f"Invalid Request: a message must have at most {self._limit} bytes, not {line.size}"
             self._session.refuse(InvalidRequest(problem), find_request_id_at_ends(line.head, line.tail))
         elif len(line) > LONG_BYTES:
+            from dittybag.protocol.frame_decoding import decode_in_thread
+
             self._decoding = decode_in_thread(line)
             self._decoding.add_done_callback(self._receive_decoded)
         elif line and not line.isspace():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -19,10 +20,11 @@ S = TypeVar("S")
 #: The beginning of the JSON of a purged state.
 PURGED_JSON: Final = '{"state":"purged"'
 
-_ENTITY_DECODERS: Final[dict[Kind, Callable[[str], Entity]]] = {
-    kind: msgspec.json.Decoder(described.struct).decode for kind, described in ENTITY_TYPES.items()
-}
-_decode_purged: Final = msgspec.json.Decoder(Purged).decode
+
+@cache
+def _state_decoder(kind: Kind | None) -> Callable[[str], Entity | Purged]:
+    """Return the decoder of a kind, or of purged states. Created on first use, because that is slow."""
+    return msgspec.json.Decoder(Purged if kind is None else ENTITY_TYPES[kind].struct).decode
 
 
 def row_reader(struct: type[S], **decoders: Callable[[Any], Any]) -> Callable[[Row], S]:
@@ -60,7 +62,7 @@ def state_from_json(kind: Kind, text: str | None) -> Entity | Purged | None:
     """Decode a state in the change log."""
     if text is None:
         return None
-    return _decode_purged(text) if text.startswith(PURGED_JSON) else _ENTITY_DECODERS[kind](text)
+    return _state_decoder(None if text.startswith(PURGED_JSON) else kind)(text)
 
 
 def state_to_json(state: Entity | Purged | None) -> str | None:

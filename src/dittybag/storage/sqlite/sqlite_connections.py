@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -94,7 +93,9 @@ def _busy_handler() -> Callable[[int], bool]:
             deadline = now + BUSY_SECONDS
         elif now > deadline:
             return False
-        time.sleep(random.uniform(0.0002, min(0.001 * (attempts + 1), 0.01)))  # noqa: S311  # no secret
+        from random import uniform
+
+        time.sleep(uniform(0.0002, min(0.001 * (attempts + 1), 0.01)))  # noqa: S311  # no secret
         return True
 
     return wait
