@@ -280,11 +280,23 @@ def workspace_table(found: CapacityFigures) -> str:
     return markdown(head, rows)
 
 
+def _warning(found: Measurements) -> str:
+    """What readers must know if the machine was busy."""
+    if found.load[0] <= 1:
+        return ""
+    load = f"load average {found.load[0]:.0f}, {found.processors} processors"
+    return (
+        f"\n\n**Measured on a busy machine** ({load}): "
+        "CPU times are too high, waits for the disk could not be told apart from waits for a processor and "
+        "count as none, so these figures are rough. Run the command on a quiet machine."
+    )
+
+
 def tables(found: CapacityFigures, chosen: Assumptions, seconds: float = 5.0) -> dict[str, str]:
     """Return all tables of the page by name. `seconds`: simulated time of each load."""
     times = model.service_times(found.service)
     return {
-        "carried": carried(times, chosen),
+        "carried": carried(times, chosen) + _warning(found.service),
         "service": service_table(found.service, times),
         "check": check_table(found.service, times, seconds),
         "queue": queue_table(times, chosen, seconds),
