@@ -54,10 +54,9 @@ class PostgresServer:
         self._data = folder / "data"
         self._settings = _SETTINGS if durable else {**_SETTINGS, **_NOT_DURABLE}
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self.port = free_port()
         self._account = _account()
-        if self._account is not None:
-            os.chown(folder, self._account.pw_uid, self._account.pw_gid)
+        own_by_account(folder)
         # A collation other than byte order, so that no code can rely on byte order.
         for locale in (["--locale-provider=icu", "--icu-locale=en-US", "--locale=C.UTF-8"], ["--locale=C"]):
             created = self._run(
@@ -181,6 +180,19 @@ def _account() -> pwd.struct_passwd | None:
     return account
 
 
+def own_by_account(*paths: Path) -> None:
+    """Give paths to the account that servers run as."""
+    account = _account()
+    if account is not None:
+        for path in paths:
+            os.chown(path, account.pw_uid, account.pw_gid)
+
+
+def command_prefix() -> list[str]:
+    """Return a command prefix that runs a program as the account of servers."""
+    return _prefix(_account())
+
+
 def _prefix(account: pwd.struct_passwd | None) -> list[str]:
     """Return a command prefix that runs a program as an account."""
     if account is None:
@@ -194,7 +206,7 @@ def _run_as(
     return subprocess.run([*_prefix(account), *command], check=False, capture_output=True, cwd=cwd)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -21,6 +21,7 @@ from dittybag.storage.postgres.postgres_connections import (
     PostgresAddress,
     PostgresConnection,
     parse_address,
+    require_settings,
     translate_error,
 )
 from dittybag.storage.postgres.postgres_queries import PostgresTables
@@ -75,6 +76,7 @@ class PostgresStore:
     async def _prepare(self, *, create: bool) -> None:
         async def inspect(tables: PostgresTables) -> tuple[str, bool]:
             connection = tables.connection
+            await require_settings(connection, self._where)
             if not create and await is_missing(connection, self._where):
                 raise WorkspaceNotFound(self.path)
             schema = self._where.schema or await _first_schema(connection, self._where)
@@ -132,7 +134,7 @@ class PostgresStore:
 
         async def run_in_snapshot(tables: PostgresTables) -> T:
             connection = tables.connection
-            await connection.execute("BEGIN")
+            await connection.begin()
             try:
                 result = await run_once(tables)
             except DittybagError:

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 
+from dittybag.storage.postgres.driver_connections import VIEWER_SETTING
 from dittybag.storage.postgres.postgres_connections import PostgresConnection
 from dittybag.storage.sql.sql_driver import Bindings
 
 #: The setting of connections that only ever serve the operator, see `0004_create_idempotency.sql`.
 _PERMANENT_OPERATOR: Final = "*"
 
-_SET_FOR_TRANSACTION: Final = "SELECT set_config('dittybag.viewer', $1, true)"
+_SET_FOR_TRANSACTION: Final = f"SELECT set_config('{VIEWER_SETTING}', $1, true)"
 
 
 def viewer_setting(viewer: str | None) -> str:
@@ -40,7 +41,7 @@ class RowSecurity:
         if wanted != self._session_setting:
             # If this is cancelled, the setting is unknown.
             self._session_setting = None
-            await self._connection.fetchval("SELECT set_config('dittybag.viewer', $1, false)", wanted)
+            await self._connection.set_viewer(wanted)
             self._session_setting = wanted
         self._viewer = viewer
 

@@ -1,0 +1,96 @@
+"""Connections of the driver: one to a server itself, and one through a pooler in transaction mode.
+
+A pooler in transaction mode gives each transaction to any of its connections to the server. So whatever is
+set outlives no transaction, and no query relies on a statement that was prepared in another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import asyncpg  # type: ignore[import-untyped]  # it has no types
+
+VIEWER_SETTING: Final = "dittybag.viewer"
+
+
+class DirectConnection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has no types
+    """A connection whose settings and prepared statements last."""
+
+    __slots__ = ()
+
+    async def begin(self, *statements: str) -> None:
+        """Begin a transaction and run statements without parameters in it, in one round trip."""
+        await self.execute("; ".join(("BEGIN", *statements)))
+
+    async def set_viewer(self, setting: str) -> None:
+        """Set the viewer of all following transactions."""
+        await self.fetchval(f"SELECT set_config('{VIEWER_SETTING}', $1, false)", setting)
+
+
+class PooledConnection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has no types
+    """A connection through a pooler. Every transaction begins with all settings.
+
+    A query outside of a transaction gets one of its own.
+    """
+
+    __slots__ = ("_begin", "_settings")
+
+    def configure(self, begin: str, settings: Mapping[str, str]) -> None:
+        """`begin`: the statement that begins a transaction. `settings`: those of each transaction."""
+        self._begin = begin
+        self._settings = {VIEWER_SETTING: "", **settings}
+
+    async def begin(self, *statements: str) -> None:
+        """See `DirectConnection.begin`."""
+        calls = (
+            f"set_config({literal(name)}, {literal(value)}, true)" for name, value in self._settings.items()
+        )
+        await super().execute("; ".join((self._begin, f"SELECT {', '.join(calls)}", *statements)))
+
+    async def set_viewer(self, setting: str) -> None:
+        """See `DirectConnection.set_viewer`."""
+        self._settings[VIEWER_SETTING] = setting
+
+    @asynccontextmanager
+    async def _in_transaction(self) -> AsyncIterator[None]:
+        if self.is_in_transaction():
+            yield
+            return
+        await self.begin()
+        try:
+            yield
+        except asyncpg.PostgresError:
+            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                await super().execute("ROLLBACK")
+            raise
+        await super().execute("COMMIT")
+
+    async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109  # asyncpg's signature
+        async with self._in_transaction():
+            status: str = await super().execute(query, *args, timeout=timeout)
+        return status
+
+    async def executemany(self, command: str, args: Iterable[Sequence[Any]], **options: Any) -> None:
+        async with self._in_transaction():
+            await super().executemany(command, args, **options)
+
+    async def fetch(self, query: str, *args: Any, **options: Any) -> list[Any]:
+        async with self._in_transaction():
+            rows: list[Any] = await super().fetch(query, *args, **options)
+        return rows
+
+    async def fetchrow(self, query: str, *args: Any, **options: Any) -> Any:
+        async with self._in_transaction():
+            return await super().fetchrow(query, *args, **options)
+
+    async def fetchval(self, query: str, *args: Any, **options: Any) -> Any:
+        async with self._in_transaction():
+            return await super().fetchval(query, *args, **options)
+
+
+def literal(text: str) -> str:
+    """Quote a text as an SQL string, whatever `standard_conforming_strings` is."""
+    escaped = text.replace("'", "''").replace("\\", "\\\\")
+    return f"E'{escaped}'" if "\\" in text else f"'{escaped}'"
