@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
+from typing import Final
 
 from dittybag import __version__
 from dittybag.contracts.tool_specs import ServerScope
@@ -11,6 +13,9 @@ from dittybag.http.endpoint import HttpEndpoint
 from dittybag.http.http_request import HttpRequest
 from dittybag.http.metrics import Metrics
 from dittybag.protocol.jsonrpc import encode
+
+#: A load balancer that asks each second gets each answer before it asks again.
+_READINESS_SECONDS: Final = 0.9
 
 
 class Operations:
@@ -27,12 +32,23 @@ class Operations:
         await request.respond(200, encode({"status": "ok", "version": __version__}))
 
     async def readiness(self, request: HttpRequest) -> None:
-        try:
-            await self._server_scope.workspace.store.check()
-        except DittybagError as error:
-            await request.respond(503, encode({"status": "not ready", "problem": str(error)}))
-        else:
+        problem = await self._find_problem()
+        if problem is None:
             await request.respond(200, encode({"status": "ready"}))
+        else:
+            await request.respond(503, encode({"status": "not ready", "problem": problem}))
+
+    async def _find_problem(self) -> str | None:
+        # A timeout needs a task. A handler starts without one, and continues in one after it has suspended.
+        await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(_READINESS_SECONDS):
+                await self._server_scope.workspace.store.check()
+        except TimeoutError:
+            return f"The database did not answer within {_READINESS_SECONDS} seconds"
+        except DittybagError as error:
+            return str(error)
+        return None
 
     async def metrics(self, request: HttpRequest) -> None:
         stored = {f'kind="{kind}"': count for kind, count in (await self._count_entities()).items()}

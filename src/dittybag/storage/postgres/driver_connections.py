@@ -8,14 +8,68 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
 
 import asyncpg  # type: ignore[import-untyped]  # it has no types
+
+if TYPE_CHECKING:
+    from dittybag.storage.postgres.postgres_connections import PostgresConnection
 
 VIEWER_SETTING: Final = "dittybag.viewer"
 
 
-class DirectConnection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has no types
+class _WatchedConnection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has no types
+    """A connection that knows how long it has been waiting for the server."""
+
+    __slots__ = ("waiting_since",)
+
+    #: When the query that is running was sent, on the monotonic clock; None if none is running.
+    waiting_since: float | None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.waiting_since = None
+
+    async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109  # asyncpg's signature
+        self.waiting_since = monotonic()
+        try:
+            status: str = await super().execute(query, *args, timeout=timeout)
+        finally:
+            self.waiting_since = None
+        return status
+
+    async def executemany(self, command: str, args: Iterable[Sequence[Any]], **options: Any) -> None:
+        self.waiting_since = monotonic()
+        try:
+            await super().executemany(command, args, **options)
+        finally:
+            self.waiting_since = None
+
+    async def fetch(self, query: str, *args: Any, **options: Any) -> list[Any]:
+        self.waiting_since = monotonic()
+        try:
+            rows: list[Any] = await super().fetch(query, *args, **options)
+        finally:
+            self.waiting_since = None
+        return rows
+
+    async def fetchrow(self, query: str, *args: Any, **options: Any) -> Any:
+        self.waiting_since = monotonic()
+        try:
+            return await super().fetchrow(query, *args, **options)
+        finally:
+            self.waiting_since = None
+
+    async def fetchval(self, query: str, *args: Any, **options: Any) -> Any:
+        self.waiting_since = monotonic()
+        try:
+            return await super().fetchval(query, *args, **options)
+        finally:
+            self.waiting_since = None
+
+
+class DirectConnection(_WatchedConnection):
     """A connection whose settings and prepared statements last."""
 
     __slots__ = ()
@@ -28,8 +82,13 @@ class DirectConnection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has
         """Set the viewer of all following transactions."""
         await self.fetchval(f"SELECT set_config('{VIEWER_SETTING}', $1, false)", setting)
 
+    async def is_running_on(self, other: PostgresConnection) -> bool:
+        """Whether the server runs the query that this connection waits for. `other`: asks the server."""
+        sql = "SELECT true FROM pg_stat_activity WHERE pid = $1 AND state = 'active'"
+        return bool(await other.fetchval(sql, self.get_server_pid()))
 
-class PooledConnection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has no types
+
+class PooledConnection(_WatchedConnection):
     """A connection through a pooler. Every transaction begins with all settings.
 
     A query outside of a transaction gets one of its own.
@@ -53,6 +112,10 @@ class PooledConnection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has
         """See `DirectConnection.set_viewer`."""
         self._settings[VIEWER_SETTING] = setting
 
+    async def is_running_on(self, other: PostgresConnection) -> bool:
+        """Always true: only the pooler knows which connection to the server runs a query."""
+        return True
+
     @asynccontextmanager
     async def _in_transaction(self) -> AsyncIterator[None]:
         if self.is_in_transaction():
@@ -69,8 +132,7 @@ class PooledConnection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109  # asyncpg's signature
         async with self._in_transaction():
-            status: str = await super().execute(query, *args, timeout=timeout)
-        return status
+            return await super().execute(query, *args, timeout=timeout)
 
     async def executemany(self, command: str, args: Iterable[Sequence[Any]], **options: Any) -> None:
         async with self._in_transaction():
@@ -78,8 +140,7 @@ class PooledConnection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has
 
     async def fetch(self, query: str, *args: Any, **options: Any) -> list[Any]:
         async with self._in_transaction():
-            rows: list[Any] = await super().fetch(query, *args, **options)
-        return rows
+            return await super().fetch(query, *args, **options)
 
     async def fetchrow(self, query: str, *args: Any, **options: Any) -> Any:
         async with self._in_transaction():

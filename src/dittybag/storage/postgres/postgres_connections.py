@@ -85,6 +85,10 @@ POOLER_HINT: Final = "if this is PgBouncer, add pooler=transaction to the option
 class PostgresConnection(Protocol):
     """The part of an asyncpg connection that is used here."""
 
+    waiting_since: float | None
+
+    async def is_running_on(self, other: PostgresConnection) -> bool: ...
+
     async def execute(self, query: str, *values: Any, timeout: float | None = None) -> str: ...  # noqa: ASYNC109  # asyncpg's signature
 
     async def executemany(self, command: str, args: Iterable[Sequence[Any]]) -> None: ...
@@ -209,6 +213,9 @@ def notification_channel(schema: str) -> str:
 class ConnectionLost(Exception):
     """The connection failed or was lost. The operation can be retried."""
 
+    #: Whether a server has answered, but accepts no more connections.
+    is_refusal = False
+
 
 async def connect(
     where: PostgresAddress, *, writable: bool, seconds: float = CONNECT_SECONDS
@@ -278,7 +285,9 @@ def _connecting_error(error: Exception, where: PostgresAddress) -> Exception:
     if isinstance(
         error, (OSError, asyncpg.InterfaceError, asyncpg.TooManyConnectionsError, *_CONNECTION_ENDED)
     ):
-        return ConnectionLost(_first_line(error))
+        lost = ConnectionLost(_first_line(error))
+        lost.is_refusal = isinstance(error, asyncpg.TooManyConnectionsError)
+        return lost
     return to_storage_error(error, where.display_url)
 
 

@@ -8,25 +8,23 @@ from typing import Any, Self, TypeVar
 
 from dittybag.domain.changes import ChangeNotification, Interface
 from dittybag.domain.entities import Kind
-from dittybag.domain.errors import DittybagError, StorageClosed, StorageFailed, WorkspaceNotFound
+from dittybag.domain.errors import StorageClosed, StorageFailed, WorkspaceNotFound
 from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.storage.clock import now_microseconds
 from dittybag.storage.postgres import trigram_indexes
-from dittybag.storage.postgres.connection_pool import ConnectionPool
 from dittybag.storage.postgres.migrations.postgres_migrations import is_current, is_missing, migrate
 from dittybag.storage.postgres.postgres_change_feed import ChangeFeed
 from dittybag.storage.postgres.postgres_connections import (
-    DRIVER_ERRORS,
     PostgresAddress,
     PostgresConnection,
     parse_address,
     require_settings,
-    translate_error,
 )
 from dittybag.storage.postgres.postgres_queries import PostgresTables
 from dittybag.storage.postgres.postgres_scrubbing import scrub
 from dittybag.storage.postgres.postgres_writer import StoreWriter, WriteJob
+from dittybag.storage.postgres.reader_connections import ReaderConnections, run_in_snapshot
 from dittybag.storage.postgres.retry import retry_until_connected
 from dittybag.storage.sql.default_project import create_default_project
 from dittybag.storage.sql.sql_transaction import SqlTransaction
@@ -48,9 +46,7 @@ class PostgresStore:
         self.path = where.display_url
         self._where = where
         self._clock = clock
-        self._pool = ConnectionPool(where)
-        #: Users need other connections: statements planned for the operator skip the policies.
-        self._users_pool = ConnectionPool(where)
+        self._readers = ReaderConnections(where)
         self._writer: StoreWriter
         self._feed: ChangeFeed
         self._closed = False
@@ -69,7 +65,7 @@ class PostgresStore:
             if await store.read(_default_project, single=True) is None:
                 await store.write(create_default_project, actor="dittybag")
         except BaseException:
-            await store._pool.close()
+            await store._readers.close()
             raise
         return store
 
@@ -88,10 +84,10 @@ class PostgresStore:
         async def read_seq(tables: PostgresTables) -> int:
             return await tables.changes.newest_seq()
 
-        schema, ready = await self._on_connection(inspect)
+        schema, ready = await self._readers.run(inspect)
         if not ready:
             await migrate(self._where, schema)
-        seq = await self._on_connection(read_seq)
+        seq = await self._readers.run(read_seq)
         self._feed = ChangeFeed(self._where, schema, seq)
         self._writer = StoreWriter(self._where, schema, self._clock, self._feed.record_own_change)
 
@@ -102,7 +98,7 @@ class PostgresStore:
             await tables.projects.all()
 
         self._require_open()
-        await retry_until_connected(lambda: self._on_connection(read_tables), self.path)
+        await retry_until_connected(lambda: self._readers.run(read_tables), self.path)
 
     async def warnings(self) -> list[str]:
         async def find_role(tables: PostgresTables) -> str | None:
@@ -111,7 +107,7 @@ class PostgresStore:
             )
             return name
 
-        role = await retry_until_connected(lambda: self._on_connection(find_role), self.path)
+        role = await retry_until_connected(lambda: self._readers.run(find_role), self.path)
         if role is None:
             return []
         consequence = "only Dittybag itself separates users"
@@ -132,32 +128,10 @@ class PostgresStore:
         async def run_once(tables: PostgresTables) -> T:
             return await work(SqlTransaction(tables, self._clock()))
 
-        async def run_in_snapshot(tables: PostgresTables) -> T:
-            connection = tables.connection
-            await connection.begin()
-            try:
-                result = await run_once(tables)
-            except DittybagError:
-                await connection.execute("COMMIT")
-                raise
-            # After any other error, the pool closes the connection.
-            await connection.execute("COMMIT")
-            return result
+        async def run(tables: PostgresTables) -> T:
+            return await (run_once(tables) if single else run_in_snapshot(tables, run_once))
 
-        run = run_once if single else run_in_snapshot
-        return await retry_until_connected(lambda: self._on_connection(run, viewer), self.path)
-
-    async def _on_connection(self, work: Callable[[PostgresTables], Any], viewer: str | None = None) -> Any:
-        """Run `work` on a pooled connection. Driver errors become storage errors."""
-        pool = self._pool if viewer is None else self._users_pool
-        # The driver needs a task. A handler starts without one, and continues in one after it has suspended.
-        await asyncio.sleep(0)
-        async with pool.acquire(viewer) as tables:
-            try:
-                await tables.row_security.set_for_session(viewer)
-                return await work(tables)
-            except DRIVER_ERRORS as error:
-                raise translate_error(error, tables.connection, self.path) from error
+        return await retry_until_connected(lambda: self._readers.run(run, viewer), self.path)
 
     # Writing
 
@@ -203,8 +177,7 @@ class PostgresStore:
         self._closed = True
         await self._feed.close()
         await self._writer.close()
-        await self._pool.close()
-        await self._users_pool.close()
+        await self._readers.close()
 
 
 async def _first_schema(connection: PostgresConnection, where: PostgresAddress) -> str:
