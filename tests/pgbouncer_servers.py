@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -22,6 +23,10 @@ from tests.postgres_servers import (
     own_by_account,
 )
 from tests.programs import PGBOUNCER
+from tests.repetitions import IS_FULL
+
+#: Whether the tests that run on PostgreSQL for its sake run through PgBouncer too.
+IS_WANTED: Final = IS_FULL or os.environ.get("PGBOUNCER") == "1"
 
 #: A role without special rights that clients may use, besides the superuser.
 ROLE: Final = "clerk"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from itertools import count
@@ -16,9 +15,10 @@ from dittybag.domain.ports import Store
 from dittybag.storage.clock import now_microseconds
 from dittybag.storage.postgres.postgres_store import PostgresStore
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
+from tests import pgbouncer_servers
 from tests.pgbouncer_servers import PgBouncer
 from tests.postgres_servers import PostgresServer
-from tests.repetitions import IS_FULL, repetitions
+from tests.repetitions import repetitions
 from tests.schema_snapshot import SchemaSnapshot
 
 #: Backends of one server use different schemas.
@@ -158,5 +158,5 @@ BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Backend]] = {
     "postgres-trigrams": postgres_with_trigrams,
 }
 
-if IS_FULL or os.environ.get("PGBOUNCER") == "1":
+if pgbouncer_servers.IS_WANTED:
     BACKENDS.update({"pgbouncer": pgbouncer, "pgbouncer-trigrams": pgbouncer_with_trigrams})

@@ -610,6 +610,16 @@ class Transaction(Protocol):
 Work = Callable[[Transaction], Awaitable[T]]
 
 
+class ReplicaStatus(Struct, frozen=True):
+    """Whether a read replica is used."""
+
+    #: Without a password.
+    url: str
+    is_used: bool
+    #: The number of changes that it lacked when it was last asked.
+    lag: int
+
+
 class Store(Protocol):
     """The storage of one workspace."""
 
@@ -617,13 +627,20 @@ class Store(Protocol):
     writable: bool
 
     async def read(
-        self, work: Work[T], *, slow: bool = False, single: bool = False, viewer: str | None = None
+        self,
+        work: Work[T],
+        *,
+        slow: bool = False,
+        single: bool = False,
+        replica: bool = False,
+        viewer: str | None = None,
     ) -> T:
         """Run `work` on a consistent view.
 
         `slow`: `work` may take long and must not block other requests. `single`: `work` runs a single query
-        and needs no transaction. `viewer`: the user whose rows are visible; a store with row-level security
-        hides all others from `work`. `None` for the operator, who sees everything.
+        and needs no transaction. `replica`: `work` lists or searches what the change log describes, so a
+        replica that knows all changes may run it. `viewer`: the user whose rows are visible; a store with
+        row-level security hides all others from `work`. `None` for the operator, who sees everything.
         """
         ...
 
@@ -635,6 +652,10 @@ class Store(Protocol):
         `work` may run more than once; only its last run takes effect. `viewer`: as for `read`.
         `actor`, `interface`: logged with each change.
         """
+        ...
+
+    def replicas(self) -> Sequence[ReplicaStatus]:
+        """Return the state of each read replica."""
         ...
 
     async def warnings(self) -> list[str]:

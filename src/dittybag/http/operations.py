@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from dittybag import __version__
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import DittybagError
+from dittybag.domain.ports import ReplicaStatus
 from dittybag.http.endpoint import HttpEndpoint
 from dittybag.http.http_request import HttpRequest
-from dittybag.http.metrics import Metrics
+from dittybag.http.metrics import Metrics, label
 from dittybag.protocol.jsonrpc import encode
 
 #: A load balancer that asks each second gets each answer before it asks again.
@@ -63,6 +64,7 @@ class Operations:
                     "Restarts of template worker processes.",
                     {"": self._server_scope.templates.restarts},
                 ),
+                **_replica_gauges(self._server_scope.workspace.store.replicas()),
             }
         )
         await request.respond(200, text.encode(), media_type=b"text/plain; version=0.0.4")
@@ -81,3 +83,15 @@ class Operations:
             "resources": sum(size.resources for size in sizes),
             "tasks": tasks,
         }
+
+
+def _replica_gauges(replicas: Sequence[ReplicaStatus]) -> dict[str, tuple[str, dict[str, int]]]:
+    """The gauges of the read replicas, if there are any."""
+    if not replicas:
+        return {}
+    used = {label("replica", replica.url): int(replica.is_used) for replica in replicas}
+    lags = {label("replica", replica.url): replica.lag for replica in replicas}
+    return {
+        "dittybag_replica_used": ("Whether a read replica is used.", used),
+        "dittybag_replica_lag_changes": ("Changes that a replica lacked when it was last asked.", lags),
+    }

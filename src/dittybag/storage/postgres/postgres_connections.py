@@ -10,6 +10,7 @@ from zlib import crc32
 
 import asyncpg  # type: ignore[import-untyped]  # it has no types
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag.domain.errors import (
     StorageBusy,
@@ -172,6 +173,12 @@ def parse_address(url: str) -> PostgresAddress:
     dsn = urlunsplit(parts._replace(query=urlencode(options, quote_via=quote)))
     direct_dsn = None if direct is None else _replace_server(parts, options, direct)
     return PostgresAddress(dsn, display_url, schema, pooler is not None, direct_dsn)
+
+
+def parse_replica(url: str, primary: PostgresAddress) -> PostgresAddress:
+    """Parse the URL of a read replica, which has the same schema unless the URL names it."""
+    address = parse_address(url)
+    return address if address.schema is not None else replace(address, schema=primary.schema)
 
 
 def _replace_server(parts: SplitResult, options: dict[str, str], server: str) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from typing import Any, Self, TypeVar
 
 from dittybag.domain.changes import ChangeNotification, Interface
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import StorageClosed, StorageFailed, WorkspaceNotFound
-from dittybag.domain.ports import Transaction, Work
+from dittybag.domain.ports import ReplicaStatus, Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.storage.clock import now_microseconds
 from dittybag.storage.postgres import trigram_indexes
@@ -19,11 +20,13 @@ from dittybag.storage.postgres.postgres_connections import (
     PostgresAddress,
     PostgresConnection,
     parse_address,
+    parse_replica,
     require_settings,
 )
 from dittybag.storage.postgres.postgres_queries import PostgresTables
 from dittybag.storage.postgres.postgres_scrubbing import scrub
 from dittybag.storage.postgres.postgres_writer import StoreWriter, WriteJob
+from dittybag.storage.postgres.read_replicas import LogEnds, NoReplica, ReadReplicas, read_log_ends
 from dittybag.storage.postgres.reader_connections import ReaderConnections, run_in_snapshot
 from dittybag.storage.postgres.retry import retry_until_connected
 from dittybag.storage.sql.default_project import create_default_project
@@ -40,26 +43,39 @@ class PostgresStore:
 
     writable = True
 
-    def __init__(self, where: PostgresAddress, clock: Callable[[], int] = now_microseconds) -> None:
+    def __init__(
+        self,
+        where: PostgresAddress,
+        clock: Callable[[], int] = now_microseconds,
+        replicas: Sequence[PostgresAddress] = (),
+    ) -> None:
         """Use `open` instead, which also prepares the schema."""
         #: For messages. Contains no password.
         self.path = where.display_url
         self._where = where
         self._clock = clock
         self._readers = ReaderConnections(where)
+        self._replicas = ReadReplicas(replicas, self._read_log_ends)
         self._writer: StoreWriter
         self._feed: ChangeFeed
         self._closed = False
 
     @classmethod
     async def open(
-        cls, url: str, clock: Callable[[], int] = now_microseconds, *, create: bool = True
+        cls,
+        url: str,
+        clock: Callable[[], int] = now_microseconds,
+        *,
+        create: bool = True,
+        replicas: Sequence[str] = (),
     ) -> Self:
         """Open a workspace, and migrate an older schema.
 
-        A missing one is created, or raises `WorkspaceNotFound` without `create`.
+        A missing one is created, or raises `WorkspaceNotFound` without `create`. `replicas`: the URLs of read
+        replicas, in the same schema.
         """
-        store = cls(parse_address(url), clock)
+        where = parse_address(url)
+        store = cls(where, clock, [parse_replica(replica, where) for replica in replicas])
         try:
             await retry_until_connected(lambda: store._prepare(create=create), store.path)
             if await store.read(_default_project, single=True) is None:
@@ -67,6 +83,8 @@ class PostgresStore:
         except BaseException:
             await store._readers.close()
             raise
+        if replicas:
+            store._replicas.start(await store._read_log_ends())
         return store
 
     async def _prepare(self, *, create: bool) -> None:
@@ -121,7 +139,13 @@ class PostgresStore:
     # Reading
 
     async def read(
-        self, work: Work[T], *, slow: bool = False, single: bool = False, viewer: str | None = None
+        self,
+        work: Work[T],
+        *,
+        slow: bool = False,
+        single: bool = False,
+        replica: bool = False,
+        viewer: str | None = None,
     ) -> T:
         self._require_open()
 
@@ -131,7 +155,16 @@ class PostgresStore:
         async def run(tables: PostgresTables) -> T:
             return await (run_once(tables) if single else run_in_snapshot(tables, run_once))
 
+        if replica:
+            with suppress(NoReplica):
+                return await self._replicas.read(run_once, viewer)
         return await retry_until_connected(lambda: self._readers.run(run, viewer), self.path)
+
+    async def _read_log_ends(self) -> LogEnds:
+        return await retry_until_connected(lambda: self._readers.run(read_log_ends), self.path)
+
+    def replicas(self) -> list[ReplicaStatus]:
+        return self._replicas.statuses()
 
     # Writing
 
@@ -177,6 +210,7 @@ class PostgresStore:
         self._closed = True
         await self._feed.close()
         await self._writer.close()
+        await self._replicas.close()
         await self._readers.close()
 
 

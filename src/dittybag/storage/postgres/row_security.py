@@ -21,6 +21,11 @@ def viewer_setting(viewer: str | None) -> str:
     return "" if viewer is None else f"user:{viewer}"
 
 
+def session_setting(viewer: str | None) -> str:
+    """Return the value of the setting of connections that serve only the operator, or only users."""
+    return _PERMANENT_OPERATOR if viewer is None else viewer_setting(viewer)
+
+
 class RowSecurity:
     """The viewer of one connection."""
 
@@ -37,7 +42,7 @@ class RowSecurity:
 
     async def set_for_session(self, viewer: str | None) -> None:
         """Set the viewer from now on. A connection must not change between the operator and users."""
-        wanted = _PERMANENT_OPERATOR if viewer is None else viewer_setting(viewer)
+        wanted = session_setting(viewer)
         if wanted != self._session_setting:
             # If this is cancelled, the setting is unknown.
             self._session_setting = None
