@@ -6,17 +6,22 @@ set outlives no transaction, and no query relies on a statement that was prepare
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]  # it has no types
 
 if TYPE_CHECKING:
     from dittybag.storage.postgres.postgres_connections import PostgresConnection
 
+T = TypeVar("T")
+
 VIEWER_SETTING: Final = "dittybag.viewer"
+
+#: The maximum number of statements whose types are kept.
+_MAX_STATEMENTS: Final = 200
 
 
 class _WatchedConnection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has no types
@@ -31,42 +36,29 @@ class _WatchedConnection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg h
         super().__init__(*args, **options)
         self.waiting_since = None
 
-    async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109  # asyncpg's signature
+    async def _watched(self, query: Awaitable[T]) -> T:
         self.waiting_since = monotonic()
         try:
-            status: str = await super().execute(query, *args, timeout=timeout)
+            return await query
         finally:
             self.waiting_since = None
+
+    async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109  # asyncpg's signature
+        status: str = await self._watched(super().execute(query, *args, timeout=timeout))
         return status
 
     async def executemany(self, command: str, args: Iterable[Sequence[Any]], **options: Any) -> None:
-        self.waiting_since = monotonic()
-        try:
-            await super().executemany(command, args, **options)
-        finally:
-            self.waiting_since = None
+        await self._watched(super().executemany(command, args, **options))
 
     async def fetch(self, query: str, *args: Any, **options: Any) -> list[Any]:
-        self.waiting_since = monotonic()
-        try:
-            rows: list[Any] = await super().fetch(query, *args, **options)
-        finally:
-            self.waiting_since = None
+        rows: list[Any] = await self._watched(super().fetch(query, *args, **options))
         return rows
 
     async def fetchrow(self, query: str, *args: Any, **options: Any) -> Any:
-        self.waiting_since = monotonic()
-        try:
-            return await super().fetchrow(query, *args, **options)
-        finally:
-            self.waiting_since = None
+        return await self._watched(super().fetchrow(query, *args, **options))
 
     async def fetchval(self, query: str, *args: Any, **options: Any) -> Any:
-        self.waiting_since = monotonic()
-        try:
-            return await super().fetchval(query, *args, **options)
-        finally:
-            self.waiting_since = None
+        return await self._watched(super().fetchval(query, *args, **options))
 
 
 class DirectConnection(_WatchedConnection):
@@ -91,14 +83,16 @@ class DirectConnection(_WatchedConnection):
 class PooledConnection(_WatchedConnection):
     """A connection through a pooler. Every transaction begins with all settings.
 
-    A query outside of a transaction gets one of its own.
+    A query outside of a transaction gets one of its own. The driver keeps what it knows about the types of
+    statements, but no statement has a name, so it is sent to the server each time.
     """
 
-    __slots__ = ("_begin", "_settings")
+    __slots__ = ("_begin", "_settings", "_statements")
 
     def configure(self, begin: str, settings: Mapping[str, str]) -> None:
         """`begin`: the statement that begins a transaction. `settings`: those of each transaction."""
         self._begin = begin
+        self._statements: dict[str, Any] = {}
         self._settings = {VIEWER_SETTING: "", **settings}
 
     async def begin(self, *statements: str) -> None:
@@ -130,9 +124,23 @@ class PooledConnection(_WatchedConnection):
             raise
         await super().execute("COMMIT")
 
+    async def _statement(self, query: str) -> Any:
+        statement = self._statements.get(query)
+        if statement is None:
+            statement = await self._watched(self.prepare(query, name=""))
+            if len(self._statements) == _MAX_STATEMENTS:
+                del self._statements[next(iter(self._statements))]
+            self._statements[query] = statement
+        return statement
+
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109  # asyncpg's signature
         async with self._in_transaction():
-            return await super().execute(query, *args, timeout=timeout)
+            if not args:
+                return await super().execute(query, timeout=timeout)
+            statement = await self._statement(query)
+            await self._watched(statement.fetch(*args, timeout=timeout))
+            status: str = statement.get_statusmsg()
+            return status
 
     async def executemany(self, command: str, args: Iterable[Sequence[Any]], **options: Any) -> None:
         async with self._in_transaction():
@@ -140,15 +148,16 @@ class PooledConnection(_WatchedConnection):
 
     async def fetch(self, query: str, *args: Any, **options: Any) -> list[Any]:
         async with self._in_transaction():
-            return await super().fetch(query, *args, **options)
+            rows: list[Any] = await self._watched((await self._statement(query)).fetch(*args, **options))
+            return rows
 
     async def fetchrow(self, query: str, *args: Any, **options: Any) -> Any:
         async with self._in_transaction():
-            return await super().fetchrow(query, *args, **options)
+            return await self._watched((await self._statement(query)).fetchrow(*args, **options))
 
     async def fetchval(self, query: str, *args: Any, **options: Any) -> Any:
         async with self._in_transaction():
-            return await super().fetchval(query, *args, **options)
+            return await self._watched((await self._statement(query)).fetchval(*args, **options))
 
 
 def literal(text: str) -> str:
