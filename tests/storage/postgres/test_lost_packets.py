@@ -10,7 +10,7 @@ import pytest
 
 from dittybag.domain.errors import StorageUnreachable
 from dittybag.domain.ports import Transaction
-from dittybag.storage.postgres import connection_pool, connection_watch, retry
+from dittybag.storage.postgres import connection_monitor, connection_pool, retry
 from tests.postgres_servers import PostgresServer
 from tests.repetitions import IS_FULL
 from tests.storage.cancelling_clients import serve_http
@@ -23,8 +23,8 @@ SHORT = {
     (retry, "RETRY_SECONDS"): 0.4,
     (connection_pool, "OPEN_SECONDS"): 0.3,
     (connection_pool, "RETRY_OPEN_SECONDS"): 0.2,
-    (connection_watch, "SUSPICION_SECONDS"): 0.1,
-    (connection_watch, "PROBE_SECONDS"): 0.2,
+    (connection_monitor, "SUSPICION_SECONDS"): 0.1,
+    (connection_monitor, "PROBE_SECONDS"): 0.2,
 }
 
 
@@ -79,13 +79,13 @@ async def test_connections_that_the_network_has_forgotten_are_replaced(
 
 async def test_a_long_query_on_a_connection_that_works_is_not_ended(url: str, open_store: OpenStore) -> None:
     store = await open_store(url)
-    seconds = 4 * connection_watch.SUSPICION_SECONDS
+    seconds = 4 * connection_monitor.SUSPICION_SECONDS
 
     async def run_slowly(transaction: Transaction) -> int:
         connection = transaction._tables.connection  # type: ignore[attr-defined]
         pid: int = await connection.fetchval("SELECT pg_backend_pid() FROM pg_sleep($1)", seconds)
         # Neither is a connection that waits for us, not for the server.
-        await asyncio.sleep(2 * connection_watch.SUSPICION_SECONDS)
+        await asyncio.sleep(2 * connection_monitor.SUSPICION_SECONDS)
         assert await connection.fetchval("SELECT pg_backend_pid()") == pid
         return pid
 

@@ -13,7 +13,7 @@ from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import TaskQuery
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
-from dittybag.storage.postgres import connection_pool, connection_watch
+from dittybag.storage.postgres import connection_monitor, connection_pool
 from dittybag.storage.postgres.postgres_store import PostgresStore
 from tests.postgres_servers import PostgresServer, run_postgres, run_replica
 from tests.repetitions import IS_FULL, repetitions
@@ -182,7 +182,7 @@ async def test_a_replica_that_is_killed_is_used_again_when_it_is_back(
 async def test_a_replica_out_of_reach_delays_reads_only_until_that_is_noticed(
     open_with: OpenWithReplicas, replica: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, name in ((connection_watch, "SUSPICION_SECONDS"), (connection_watch, "PROBE_SECONDS")):
+    for module, name in ((connection_monitor, "SUSPICION_SECONDS"), (connection_monitor, "PROBE_SECONDS")):
         monkeypatch.setattr(module, name, 0.1)
     monkeypatch.setattr(connection_pool, "OPEN_SECONDS", 0.3)
     async with run_proxy(replica.port) as proxy:

@@ -13,6 +13,7 @@ from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
     ConnectionLost,
     PostgresAddress,
+    PostgresConnection,
     connect,
 )
 from dittybag.storage.postgres.postgres_queries import PostgresTables
@@ -148,6 +149,9 @@ class ConnectionPool:
             if not turn.done():
                 turn.set_result(None)
                 return
+
+    def connections_in_use(self) -> list[PostgresConnection]:
+        return [tables.connection for tables in self._in_use]
 
     def discard_free(self) -> None:
         """Close the connections that are not in use: the network may have forgotten them."""

@@ -7,9 +7,14 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from dittybag.domain.errors import DittybagError
+from dittybag.storage.postgres.connection_monitor import ConnectionMonitor
 from dittybag.storage.postgres.connection_pool import ConnectionPool
-from dittybag.storage.postgres.connection_watch import ConnectionWatch
-from dittybag.storage.postgres.postgres_connections import DRIVER_ERRORS, PostgresAddress, translate_error
+from dittybag.storage.postgres.postgres_connections import (
+    DRIVER_ERRORS,
+    PostgresAddress,
+    PostgresConnection,
+    translate_error,
+)
 from dittybag.storage.postgres.postgres_queries import PostgresTables
 
 T = TypeVar("T")
@@ -23,6 +28,7 @@ class ReaderConnections:
         self._pool = ConnectionPool(where)
         #: Users need other connections: statements planned for the operator skip the policies.
         self._users_pool = ConnectionPool(where)
+        self._monitor = ConnectionMonitor(where, self._in_use, self._discard_free)
 
     def is_exhausted(self, viewer: str | None) -> bool:
         """Whether a read would have to wait for another one."""
@@ -36,21 +42,22 @@ class ReaderConnections:
         # The driver needs a task. A handler starts without one, and continues in one after it has suspended.
         await asyncio.sleep(0)
         async with self._pool_of(viewer).acquire(viewer) as tables:
-            watch = ConnectionWatch(self._where, tables.connection, self._discard_free)
+            self._monitor.start()
             try:
                 await tables.row_security.set_for_session(viewer)
                 return await work(tables)
             except DRIVER_ERRORS as error:
                 raise translate_error(error, tables.connection, self._where.display_url) from error
-            finally:
-                watch.stop()
+
+    def _in_use(self) -> list[PostgresConnection]:
+        return [*self._pool.connections_in_use(), *self._users_pool.connections_in_use()]
 
     def _discard_free(self) -> None:
         self._pool.discard_free()
         self._users_pool.discard_free()
 
     async def close(self) -> None:
-        await asyncio.gather(self._pool.close(), self._users_pool.close())
+        await asyncio.gather(self._monitor.close(), self._pool.close(), self._users_pool.close())
 
 
 async def run_in_snapshot(
