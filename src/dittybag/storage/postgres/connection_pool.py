@@ -25,7 +25,7 @@ CLOSING_SECONDS: Final = 1.0
 
 #: How long a read waits for a connection that others use, and for a new one. Together with the retries, a
 #: caller gets an answer within 10 seconds.
-WAIT_SECONDS: Final = 6.0
+WAIT_SECONDS: Final = 5.0
 OPEN_SECONDS: Final = 3.0
 #: The same after a failure: an attempt from before the network was back would only delay others.
 RETRY_OPEN_SECONDS: Final = 0.9
@@ -42,7 +42,7 @@ class ConnectionPool:
         self._closing: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
-        #: Whether the last attempt to open a connection failed.
+        #: Whether the server was unreachable when it was last tried.
         self._is_down = False
 
     @property
@@ -115,7 +115,11 @@ class ConnectionPool:
                 # It was our turn: pass it on.
                 self._wake()
             if isinstance(error, TimeoutError):
-                raise StorageBusy(self._where.display_url) from None
+                raise (
+                    ConnectionLost("no connection could be opened")
+                    if self._is_down
+                    else StorageBusy(self._where.display_url)
+                ) from None
             raise
 
     def _release(self, tables: PostgresTables, *, in_doubt: bool = False) -> None:
@@ -154,7 +158,8 @@ class ConnectionPool:
         return [tables.connection for tables in self._in_use]
 
     def discard_free(self) -> None:
-        """Close the connections that are not in use: the network may have forgotten them."""
+        """Close the connections that are not in use, because one in use does not reach the server."""
+        self._is_down = True
         free, self._free = self._free, []
         for tables in free:
             tables.connection.terminate()

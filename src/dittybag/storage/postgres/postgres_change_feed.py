@@ -27,7 +27,10 @@ from dittybag.storage.postgres.postgres_queries import PostgresTables
 NOTIFY_DELAY_SECONDS: Final = 0.01
 
 #: How often to read the log without a notification: a dead connection may not report an error.
-INTERVAL_SECONDS: Final = 10.0
+INTERVAL_SECONDS: Final = 5.0
+
+#: How long reading some changes may take, before the connection counts as dead.
+READING_SECONDS: Final = 5.0
 
 #: The same where there are no notifications.
 POLLING_SECONDS: Final = 0.5
@@ -110,11 +113,12 @@ class ChangeFeed:
 
     async def _read_changes(self, tables: PostgresTables) -> bool:
         """Notify listeners of new changes. Returns whether there may be more."""
-        found = await tables.changes.notifications_since(self._seq, MAX_CHANGES_PER_READ)
-        if not found:
-            if await tables.changes.newest_seq() < self._seq:
-                await self._reset(tables)
-            return False
+        async with asyncio.timeout(READING_SECONDS):
+            found = await tables.changes.notifications_since(self._seq, MAX_CHANGES_PER_READ)
+            if not found:
+                if await tables.changes.newest_seq() < self._seq:
+                    await self._reset(tables)
+                return False
         self._seq = found[-1][0]
         for since, listener in self._listeners:
             if notifications := [item for seq, item in found if seq > since]:
