@@ -11,6 +11,7 @@ import pytest
 from dittybag.domain.errors import StorageUnreachable
 from dittybag.domain.ports import Transaction
 from dittybag.storage.postgres import connection_monitor, connection_pool, retry
+from tests.pgbouncer_servers import run_pgbouncer
 from tests.postgres_servers import PostgresServer
 from tests.repetitions import IS_FULL
 from tests.storage.cancelling_clients import serve_http
@@ -63,6 +64,22 @@ async def test_reads_fail_in_time_and_work_as_soon_as_the_network_is_back(
     async with asyncio.timeout(1):
         await asyncio.gather(*(count_titles(store) for _ in range(12)))
     await asyncio.gather(late, return_exceptions=True)
+
+
+async def test_reads_fail_in_time_if_only_the_pooler_answers(
+    server: PostgresServer, schema: str, open_store: OpenStore
+) -> None:
+    with run_pgbouncer(server) as pooler:
+        store = await open_store(pooler.url(schema=schema))
+        server.pause()
+        try:
+            with pytest.raises(StorageUnreachable):
+                await asyncio.wait_for(count_titles(store), 10 if IS_FULL else 3)
+        finally:
+            server.resume()
+        async with asyncio.timeout(2):
+            assert await count_titles(store) == {}
+        await store.close()
 
 
 async def test_connections_that_the_network_has_forgotten_are_replaced(

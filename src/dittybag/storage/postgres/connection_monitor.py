@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from time import monotonic
 from typing import Final
 
@@ -87,13 +87,14 @@ class ConnectionMonitor:
         alive: set[PostgresConnection] = set()
         try:
             async with asyncio.timeout(PROBE_SECONDS):
-                alive.update([one for one in suspicious if await one.is_running_on(probe)])
+                await _add_running(alive, suspicious, probe)
                 if len(alive) < len(suspicious):
                     # An answer may be under way, or the driver between two steps of one query.
                     await asyncio.sleep(_ANSWER_SECONDS)
-                    alive.update([one for one in suspicious if await one.is_running_on(probe)])
+                    await _add_running(alive, suspicious, probe)
         except (TimeoutError, *DRIVER_ERRORS):
-            return alive
+            # Those that were not found until now are dead.
+            pass
         finally:
             probe.terminate()
         return alive
@@ -104,3 +105,12 @@ class ConnectionMonitor:
         if self._check is not None:
             self._check.cancel()
             await asyncio.gather(self._check, return_exceptions=True)
+
+
+async def _add_running(
+    alive: set[PostgresConnection], suspicious: Iterable[PostgresConnection], probe: PostgresConnection
+) -> None:
+    """Add the connections whose query the server runs. Those in a transaction first: others may wait."""
+    for connection in sorted(suspicious, key=lambda one: not one.is_in_transaction()):
+        if await connection.is_running_on(probe):
+            alive.add(connection)

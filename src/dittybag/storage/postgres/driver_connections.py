@@ -107,8 +107,11 @@ class PooledConnection(_WatchedConnection):
         self._settings[VIEWER_SETTING] = setting
 
     async def is_running_on(self, other: PostgresConnection) -> bool:
-        """Always true: only the pooler knows which connection to the server runs a query."""
-        return True
+        """Whether the server may run the query: only the pooler knows which of its connections does.
+
+        In a transaction, the pooler has given a connection to this one. Before, both wait for one.
+        """
+        return self.is_in_transaction() or bool(await other.fetchval("SELECT true"))
 
     @asynccontextmanager
     async def _in_transaction(self) -> AsyncIterator[None]:
