@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from tests.pgbouncer_servers import PgBouncer, run_pgbouncer
 from tests.postgres_servers import PostgresServer, run_postgres
 
 #: Tests that bound how long something takes while processes use all cores.
@@ -52,6 +53,19 @@ def shared_postgres_with_trigrams() -> Iterator[PostgresServer]:
     """Likewise, with pg_trgm."""
     with run_postgres("installed") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def shared_pgbouncer(shared_postgres: PostgresServer) -> Iterator[PgBouncer]:
+    """A PgBouncer with few connections to the server, which clients therefore share."""
+    with run_pgbouncer(shared_postgres, connections=4) as pooler:
+        yield pooler
+
+
+@pytest.fixture(scope="session")
+def shared_pgbouncer_with_trigrams(shared_postgres_with_trigrams: PostgresServer) -> Iterator[PgBouncer]:
+    with run_pgbouncer(shared_postgres_with_trigrams, connections=4) as pooler:
+        yield pooler
 
 
 @pytest.fixture(autouse=True, scope="session")

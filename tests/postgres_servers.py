@@ -47,17 +47,24 @@ _NOT_DURABLE: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_w
 class PostgresServer:
     """A PostgreSQL server with its own data folder."""
 
-    def __init__(self, programs: Path, folder: Path, *, durable: bool = False) -> None:
-        """Create a cluster. `programs`: the folder with `initdb` and `postgres`."""
-        self._programs = programs
+    def __init__(
+        self, programs: Path, folder: Path, *, durable: bool = False, primary: PostgresServer | None = None
+    ) -> None:
+        """Create a cluster, or a copy of `primary`. `programs`: the folder with `initdb` and `postgres`."""
+        self.programs = programs
         self._folder = folder
         self._data = folder / "data"
         self._settings = _SETTINGS if durable else {**_SETTINGS, **_NOT_DURABLE}
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self.port = free_port()
         self._account = _account()
-        if self._account is not None:
-            os.chown(folder, self._account.pw_uid, self._account.pw_gid)
+        own_by_account(folder)
+        if primary is None:
+            self._create()
+        else:
+            self._copy(primary)
+
+    def _create(self) -> None:
         # A collation other than byte order, so that no code can rely on byte order.
         for locale in (["--locale-provider=icu", "--icu-locale=en-US", "--locale=C.UTF-8"], ["--locale=C"]):
             created = self._run(
@@ -67,6 +74,13 @@ class PostgresServer:
                 break
             shutil.rmtree(self._data, ignore_errors=True)
         assert created.returncode == 0, created.stderr.decode()
+
+    def _copy(self, primary: PostgresServer) -> None:
+        copied = self._run(
+            "pg_basebackup", "-D", self._data, "-h", "127.0.0.1", "-p", str(primary.port), "-U", USER,
+            "--write-recovery-conf", "--checkpoint=fast", "--no-sync",
+        )  # fmt: skip
+        assert copied.returncode == 0, copied.stderr.decode()
 
     def url(self, database: str = "postgres", *, user: str = USER, password: str = "", **more: str) -> str:
         secret = f":{quote(password, safe='')}" if password else ""
@@ -88,7 +102,7 @@ class PostgresServer:
         options = [f"--{name}={value}" for name, value in settings.items()]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*_prefix(self._account), self._programs / "postgres", "-D", self._data, *options],
+                [*_prefix(self._account), self.programs / "postgres", "-D", self._data, *options],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -159,7 +173,7 @@ class PostgresServer:
         return bool(self.sql("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"))
 
     def _run(self, program: str, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
-        return _run_as(self._account, self._programs / program, *arguments, cwd=self._folder)
+        return _run_as(self._account, self.programs / program, *arguments, cwd=self._folder)
 
 
 def _read_if_present(path: Path) -> bytes:
@@ -181,6 +195,19 @@ def _account() -> pwd.struct_passwd | None:
     return account
 
 
+def own_by_account(*paths: Path) -> None:
+    """Give paths to the account that servers run as."""
+    account = _account()
+    if account is not None:
+        for path in paths:
+            os.chown(path, account.pw_uid, account.pw_gid)
+
+
+def command_prefix() -> list[str]:
+    """Return a command prefix that runs a program as the account of servers."""
+    return _prefix(_account())
+
+
 def _prefix(account: pwd.struct_passwd | None) -> list[str]:
     """Return a command prefix that runs a program as an account."""
     if account is None:
@@ -194,7 +221,7 @@ def _run_as(
     return subprocess.run([*_prefix(account), *command], check=False, capture_output=True, cwd=cwd)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -244,12 +271,26 @@ KINDS: Final = {"bundled": bundled_programs, "installed": installed_programs}
 @contextmanager
 def run_postgres(kind: str, *, durable: bool = False) -> Iterator[PostgresServer]:
     """Run a server until the end of the block."""
-    programs = _enterable(KINDS[kind]())
+    with _run_server(_enterable(KINDS[kind]()), durable=durable) as server:
+        yield server
+
+
+@contextmanager
+def run_replica(primary: PostgresServer) -> Iterator[PostgresServer]:
+    """Run a streaming replica of a server until the end of the block."""
+    with _run_server(primary.programs, primary=primary) as server:
+        yield server
+
+
+@contextmanager
+def _run_server(
+    programs: Path, *, durable: bool = False, primary: PostgresServer | None = None
+) -> Iterator[PostgresServer]:
     # Not in pytest's temporary folder: other accounts cannot enter it, and socket paths must be short.
     folder = Path(tempfile.mkdtemp(prefix="pg-", dir=None if durable else _MEMORY))
     server = None
     try:
-        server = PostgresServer(programs, folder, durable=durable)
+        server = PostgresServer(programs, folder, durable=durable, primary=primary)
         server.start()
         yield server
     finally:

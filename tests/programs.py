@@ -54,9 +54,10 @@ GIT: Final = Program(("git",), "git")
 STRACE: Final = Program(("strace",), "strace")
 SYSTEMD: Final = Program(("systemd-analyze",), "systemd")
 POSTGRES: Final = Program(("postgres",), "postgresql")
+PGBOUNCER: Final = Program(("pgbouncer",), "pgbouncer")
 SHELLS: Final = {name: Program((name,), name) for name in ("bash", "zsh", "fish")}
 
-ALL: Final = (CHROMIUM, NGINX, GIT, STRACE, SYSTEMD, POSTGRES, *SHELLS.values())
+ALL: Final = (CHROMIUM, NGINX, GIT, STRACE, SYSTEMD, POSTGRES, PGBOUNCER, *SHELLS.values())
 
 
 def main() -> int:

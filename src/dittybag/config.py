@@ -59,6 +59,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     has_custom_home: bool = False
     #: The path of the database file, or the URL of a server.
     database: str
+    #: The URLs of read replicas of a PostgreSQL server.
+    read_replicas: tuple[str, ...] = ()
     #: Library folders of the server that the profile replaces, if it has any.
     foreign_libraries: tuple[str, ...] = ()
     #: Those that commands show: also the ones that the environment names.
@@ -102,6 +104,7 @@ def settings(
     *,
     workspace: str | None = None,
     db: str | None = None,
+    read_replica: Sequence[str] = (),
     project: str | None = None,
     profile: str | None = None,
     read_only: bool = False,
@@ -129,6 +132,7 @@ def settings(
         home=home(environment),
         has_custom_home=bool(environment.get("DITTYBAG_HOME")),
         database=_database(environment, workspace, db),
+        read_replicas=_replicas(read_replica or environment.get("DITTYBAG_READ_REPLICAS", "").split()),
         project=project,
         client_folder=environment.get("CLAUDE_PROJECT_DIR") or None,
         user_home=os.path.expanduser("~"),  # noqa: PTH111
@@ -178,6 +182,13 @@ def _database(environment: Mapping[str, str], workspace: str | None, db: str | N
     if not re.fullmatch(_WORKSPACE, name):
         raise SettingsError(f"'{name}' is not a valid workspace name: use letters, digits, '-', '_' and '.'")
     return workspace_file(home(environment), name)
+
+
+def _replicas(urls: Sequence[str]) -> tuple[str, ...]:
+    if not all(url.startswith(("postgresql://", "postgres://")) for url in urls):
+        # Without the value, which may be a URL with a password.
+        raise SettingsError("--read-replica must be a URL such as postgresql://user:password@host/database")
+    return tuple(urls)
 
 
 def workspace_file(home: str, name: str) -> str:

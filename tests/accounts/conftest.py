@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import pgbouncer_servers
 from tests.accounts.accounts_world import World
+from tests.pgbouncer_servers import PgBouncer
 from tests.postgres_servers import PostgresServer
 
 
@@ -27,9 +29,14 @@ def server(shared_postgres: PostgresServer) -> PostgresServer:
 
 
 @pytest.fixture(scope="session")
-def rls_world(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def rls_world(
+    request: pytest.FixtureRequest, server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
     """A shared world on PostgreSQL with row-level security."""
-    with World(tmp_path_factory.mktemp("world"), server.url("with_rls", user="clerk")) as created:
+    front: PostgresServer | PgBouncer = server
+    if pgbouncer_servers.IS_WANTED:
+        front = request.getfixturevalue("shared_pgbouncer")
+    with World(tmp_path_factory.mktemp("world"), front.url("with_rls", user="clerk")) as created:
         yield created
 
 

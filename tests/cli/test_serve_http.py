@@ -243,6 +243,16 @@ def test_invalid_authentication_options_are_rejected(
     assert not (tmp_path / "default.db").exists()
 
 
+def test_a_read_replica_needs_a_url_and_postgresql(tmp_path: Path) -> None:
+    for url, problem in (
+        ("u:secret@h/d", "--read-replica must be a URL such as postgresql://user:password@host/database"),
+        ("postgresql://u:secret@h/d", "--read-replica needs a PostgreSQL database"),
+    ):
+        result = dittybag(tmp_path, "serve", "--read-replica", url, status=2)
+        assert problem in result.stderr
+        assert "secret" not in result.stderr
+
+
 def test_the_auth_variable_does_not_affect_standard_input(tmp_path: Path) -> None:
     frame = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, **initialize(ERAS[0])}).decode()
     result = dittybag(tmp_path, "serve", stdin=frame + "\n", variables={"DITTYBAG_AUTH": "tokens"})

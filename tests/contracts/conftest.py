@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests import pgbouncer_servers
 from tests.contracts.contract_replay import (
     ServerUnderTest,
     ServerVariant,
@@ -65,7 +66,8 @@ def postgres_workspace(
 ) -> Iterator[ResettableWorkspace]:
     """A workspace in PostgreSQL for the tests of a module; its servers keep running between tests."""
     schema = f"{request.module.__name__.rpartition('.')[2]}_{next(_schema_numbers)}"
-    with closing(ResettableWorkspace(postgres, schema, project)) as workspace:
+    pooler = request.getfixturevalue("shared_pgbouncer") if pgbouncer_servers.IS_WANTED else None
+    with closing(ResettableWorkspace(postgres, schema, project, pooler)) as workspace:
         yield workspace
 
 

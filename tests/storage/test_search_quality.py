@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import search_quality
-
 from dittybag.domain.ports import Store
 from dittybag.storage.postgres.postgres_store import PostgresStore
 from dittybag.storage.sqlite.sqlite_store import SqliteStore

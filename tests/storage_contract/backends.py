@@ -15,6 +15,8 @@ from dittybag.domain.ports import Store
 from dittybag.storage.clock import now_microseconds
 from dittybag.storage.postgres.postgres_store import PostgresStore
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
+from tests import pgbouncer_servers
+from tests.pgbouncer_servers import PgBouncer
 from tests.postgres_servers import PostgresServer
 from tests.repetitions import repetitions
 from tests.schema_snapshot import SchemaSnapshot
@@ -80,8 +82,9 @@ class PostgresSchemas:
     stamps = False
     examples = repetitions(20, 300)
 
-    def __init__(self, server: PostgresServer) -> None:
+    def __init__(self, server: PostgresServer, pooler: PgBouncer | None = None) -> None:
         self._server = server
+        self._pooler = pooler
         self._free: list[str] = []
         #: The snapshots of the borrowed schemas, by location.
         self._snapshots: dict[str, SchemaSnapshot] = {}
@@ -90,7 +93,9 @@ class PostgresSchemas:
         return self._location(_new_schema())
 
     def _location(self, schema: str) -> str:
-        return self._server.socket_url(schema=schema)
+        if self._pooler is None:
+            return self._server.socket_url(schema=schema)
+        return self._pooler.url(schema=schema, direct=self._pooler.direct)
 
     async def open(self, location: str, clock: Callable[[], int] = now_microseconds) -> Store:
         return await PostgresStore.open(location, clock)
@@ -135,8 +140,23 @@ def postgres_with_trigrams(request: pytest.FixtureRequest) -> Backend:
     return PostgresSchemas(server)
 
 
+def pgbouncer(request: pytest.FixtureRequest) -> Backend:
+    """PostgreSQL without pg_trgm, through PgBouncer in transaction mode."""
+    return PostgresSchemas(
+        request.getfixturevalue("shared_postgres"), request.getfixturevalue("shared_pgbouncer")
+    )
+
+
+def pgbouncer_with_trigrams(request: pytest.FixtureRequest) -> Backend:
+    server: PostgresServer = request.getfixturevalue("shared_postgres_with_trigrams")
+    return PostgresSchemas(server, request.getfixturevalue("shared_pgbouncer_with_trigrams"))
+
+
 BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Backend]] = {
     "sqlite": sqlite,
     "postgres": postgres,
     "postgres-trigrams": postgres_with_trigrams,
 }
+
+if pgbouncer_servers.IS_WANTED:
+    BACKENDS.update({"pgbouncer": pgbouncer, "pgbouncer-trigrams": pgbouncer_with_trigrams})

@@ -39,7 +39,7 @@ def check_profile_and_toolsets(settings: Settings) -> None:
 async def open_server(settings: Settings, observe: Observer | None = None) -> tuple[ServerScope, Server]:
     """Open the workspace and project of the settings, and build a server for them."""
     renderer = TemplateRenderer()
-    workspace = await open_workspace(settings, renderer)
+    workspace = await open_workspace(settings, renderer, replicas=settings.read_replicas)
     try:
         name = DEFAULT_PROJECT if settings.has_automatic_project else settings.project
         project = await workspace.projects.find(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -43,15 +43,19 @@ def holds_workspace(file: str) -> bool:
     return not is_missing(file)
 
 
-async def open_store(database: str, *, create: bool = True, read_only: bool = False) -> Store:
+async def open_store(
+    database: str, *, create: bool = True, read_only: bool = False, replicas: Sequence[str] = ()
+) -> Store:
     """Open a database. A missing one is created, or raises `WorkspaceNotFound` without `create`.
 
-    With `read_only`, a file that cannot be written is opened as well. Raises `SettingsError` and
-    `StorageError`.
+    With `read_only`, a file that cannot be written is opened as well. `replicas`: the URLs of read replicas.
+    Raises `SettingsError` and `StorageError`.
     """
     if not create and is_missing(database):
         raise WorkspaceNotFound(database)
     if is_file(database):
+        if replicas:
+            raise SettingsError("--read-replica needs a PostgreSQL database")
         from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
         return SqliteStore(database, read_only=read_only)
@@ -59,7 +63,7 @@ async def open_store(database: str, *, create: bool = True, read_only: bool = Fa
         from dittybag.storage.postgres.postgres_store import PostgresStore
     except ImportError as error:
         raise SettingsError("PostgreSQL needs an extra package: pip install 'dittybag[postgres]'") from error
-    return await PostgresStore.open(database, create=create)
+    return await PostgresStore.open(database, create=create, replicas=replicas)
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -43,13 +43,19 @@ class _OnDemandSyntax:
 
 
 async def open_workspace(
-    settings: Settings, syntax: TemplateSyntax | None = None, *, create: bool = True
+    settings: Settings,
+    syntax: TemplateSyntax | None = None,
+    *,
+    create: bool = True,
+    replicas: Sequence[str] = (),
 ) -> Workspace:
     """Open the database. A missing one is created, or raises `WorkspaceNotFound` without `create`.
 
-    `syntax` checks templates (default: on demand).
+    `syntax` checks templates (default: on demand). `replicas`: the URLs of read replicas.
     """
-    store = await open_store(settings.database, create=create, read_only=settings.read_only)
+    store = await open_store(
+        settings.database, create=create, read_only=settings.read_only, replicas=replicas
+    )
     return Workspace(store, syntax or _OnDemandSyntax())
 
 

@@ -28,6 +28,8 @@ Options:
                       the folder that the client works in; not with --http.
   --workspace NAME    Name of a database in the data folder.
   --db FILE           Path or URL of a database.
+  --read-replica URL  Run lists and searches on this replica of a PostgreSQL
+                      server as long as it is up to date; repeatable.
   --http [HOST:PORT]  Serve over HTTP (default address: 127.0.0.1:8765).
   --auth MODE         HTTP authentication: off or tokens (default: off, which
                       is limited to loopback addresses). For tokens, see
@@ -45,10 +47,10 @@ Options:
   -h, --help          Show this message and exit.
 
 Environment variables:
-  DITTYBAG_PROFILE, DITTYBAG_PROJECT, DITTYBAG_DATABASE_URL, DITTYBAG_HTTP,
-  DITTYBAG_AUTH, DITTYBAG_RATE_LIMIT, DITTYBAG_RATE_LIMIT_BURST,
-  DITTYBAG_ALLOWED_HOSTS, DITTYBAG_ACCESS_LOG, DITTYBAG_READ_ONLY and
-  DITTYBAG_TOOLSETS set the options above.
+  DITTYBAG_PROFILE, DITTYBAG_PROJECT, DITTYBAG_DATABASE_URL,
+  DITTYBAG_READ_REPLICAS, DITTYBAG_HTTP, DITTYBAG_AUTH, DITTYBAG_RATE_LIMIT,
+  DITTYBAG_RATE_LIMIT_BURST, DITTYBAG_ALLOWED_HOSTS, DITTYBAG_ACCESS_LOG,
+  DITTYBAG_READ_ONLY and DITTYBAG_TOOLSETS set the options above.
   DITTYBAG_HOME sets the data folder, DITTYBAG_ACTOR replaces the client's
   name in the change log, and TWIG_DATA_DIR sets the folder of the libraries
   that the twig profile serves. CLAUDE_PROJECT_DIR, which Claude Code sets, is
@@ -73,11 +75,13 @@ _WITH_VALUE: Final = (
     "--rate-limit-burst",
 )
 
+_REPEATABLE: Final = ("--allow-host", "--read-replica")
+
 
 def parse_options(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]:
     """Parse the arguments into options by name. Raises `SettingsError`."""
     flags: dict[str, str | bool | list[str]] = {}
-    hosts: list[str] = []
+    lists: dict[str, list[str]] = {}
     rest = list(arguments)
     while rest:
         name, has_value, value = rest.pop(0).partition("=")
@@ -86,14 +90,14 @@ def parse_options(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]
             flags[key] = True
         elif name == "--http" and not has_value:
             flags[key] = rest.pop(0) if rest and not rest[0].startswith("-") else ""
-        elif name in _WITH_VALUE or name == "--allow-host":
+        elif name in _WITH_VALUE or name in _REPEATABLE:
             if not has_value:
                 if not rest:
                     raise SettingsError(f"{name} requires a value")
                 value = rest.pop(0)
-            if name == "--allow-host":
-                flags[key] = hosts
-                hosts.append(value)
+            if name in _REPEATABLE:
+                flags[key] = lists.setdefault(key, [])
+                lists[key].append(value)
             else:
                 flags[key] = value
         else:

@@ -622,6 +622,16 @@ class RequestBuckets(Protocol):
         ...
 
 
+class ReplicaStatus(Struct, frozen=True):
+    """Whether a read replica is used."""
+
+    #: Without a password.
+    url: str
+    is_used: bool
+    #: The number of changes that it lacked when it was last asked.
+    lag: int
+
+
 class Store(Protocol):
     """The storage of one workspace."""
 
@@ -629,13 +639,20 @@ class Store(Protocol):
     writable: bool
 
     async def read(
-        self, work: Work[T], *, slow: bool = False, single: bool = False, viewer: str | None = None
+        self,
+        work: Work[T],
+        *,
+        slow: bool = False,
+        single: bool = False,
+        replica: bool = False,
+        viewer: str | None = None,
     ) -> T:
         """Run `work` on a consistent view.
 
         `slow`: `work` may take long and must not block other requests. `single`: `work` runs a single query
-        and needs no transaction. `viewer`: the user whose rows are visible; a store with row-level security
-        hides all others from `work`. `None` for the operator, who sees everything.
+        and needs no transaction. `replica`: `work` lists or searches what the change log describes, so a
+        replica that knows all changes may run it. `viewer`: the user whose rows are visible; a store with
+        row-level security hides all others from `work`. `None` for the operator, who sees everything.
         """
         ...
 
@@ -652,6 +669,10 @@ class Store(Protocol):
     @property
     def request_buckets(self) -> RequestBuckets | None:
         """Counts the requests of all servers together; `None` if each counts its own."""
+        ...
+
+    def replicas(self) -> Sequence[ReplicaStatus]:
+        """Return the state of each read replica."""
         ...
 
     async def warnings(self) -> list[str]:

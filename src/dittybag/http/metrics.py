@@ -49,7 +49,7 @@ class Metrics:
 
     def text(self, gauges: Mapping[str, tuple[str, Mapping[str, int]]]) -> str:
         """All metrics as text. `gauges`: by name, with a description and a value for each label."""
-        info = ",".join(f'{name}="{_escape(value)}"' for name, value in self._info.items())
+        info = ",".join(label(name, value) for name, value in self._info.items())
         lines = [
             "# HELP dittybag_info Information about the server process.",
             "# TYPE dittybag_info gauge",
@@ -86,6 +86,7 @@ class Metrics:
         yield f'dittybag_request_seconds_count{{method="{method}"}} {total}'
 
 
-def _escape(value: str) -> str:
-    """Escape a label value."""
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+def label(name: str, value: str) -> str:
+    """Return a label with its value escaped."""
+    escaped = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return f'{name}="{escaped}"'

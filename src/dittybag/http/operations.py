@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import Final
 
 from dittybag import __version__
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import DittybagError
+from dittybag.domain.ports import ReplicaStatus
 from dittybag.http.endpoint import HttpEndpoint
 from dittybag.http.http_request import HttpRequest
-from dittybag.http.metrics import Metrics
+from dittybag.http.metrics import Metrics, label
 from dittybag.protocol.jsonrpc import encode
+
+#: A load balancer that asks each second gets each answer before it asks again.
+_READINESS_SECONDS: Final = 0.9
 
 
 class Operations:
@@ -27,12 +33,23 @@ class Operations:
         await request.respond(200, encode({"status": "ok", "version": __version__}))
 
     async def readiness(self, request: HttpRequest) -> None:
-        try:
-            await self._server_scope.workspace.store.check()
-        except DittybagError as error:
-            await request.respond(503, encode({"status": "not ready", "problem": str(error)}))
-        else:
+        problem = await self._find_problem()
+        if problem is None:
             await request.respond(200, encode({"status": "ready"}))
+        else:
+            await request.respond(503, encode({"status": "not ready", "problem": problem}))
+
+    async def _find_problem(self) -> str | None:
+        # A timeout needs a task. A handler starts without one, and continues in one after it has suspended.
+        await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(_READINESS_SECONDS):
+                await self._server_scope.workspace.store.check()
+        except TimeoutError:
+            return f"The database did not answer within {_READINESS_SECONDS} seconds"
+        except DittybagError as error:
+            return str(error)
+        return None
 
     async def metrics(self, request: HttpRequest) -> None:
         stored = {f'kind="{kind}"': count for kind, count in (await self._count_entities()).items()}
@@ -47,6 +64,7 @@ class Operations:
                     "Restarts of template worker processes.",
                     {"": self._server_scope.templates.restarts},
                 ),
+                **_replica_gauges(self._server_scope.workspace.store.replicas()),
             }
         )
         await request.respond(200, text.encode(), media_type=b"text/plain; version=0.0.4")
@@ -65,3 +83,15 @@ class Operations:
             "resources": sum(size.resources for size in sizes),
             "tasks": tasks,
         }
+
+
+def _replica_gauges(replicas: Sequence[ReplicaStatus]) -> dict[str, tuple[str, dict[str, int]]]:
+    """The gauges of the read replicas, if there are any."""
+    if not replicas:
+        return {}
+    used = {label("replica", replica.url): int(replica.is_used) for replica in replicas}
+    lags = {label("replica", replica.url): replica.lag for replica in replicas}
+    return {
+        "dittybag_replica_used": ("Whether a read replica is used.", used),
+        "dittybag_replica_lag_changes": ("Changes that a replica lacked when it was last asked.", lags),
+    }

@@ -76,10 +76,14 @@ class ScopedStore:
         slow: bool = False,
         single: bool = False,
     ) -> Awaitable[T]:
-        """Run a use case in a read transaction. `slow`, `single`: see `Store.read`."""
+        """Run a use case in a read transaction. `slow`, `single`: see `Store.read`.
+
+        The slow ones are lists and searches, which replicas may run.
+        """
         return self.unscoped.read(
             lambda transaction: use_case(transaction, caller, *args),
             slow=slow,
+            replica=slow,
             single=single,
             viewer=None if caller is None else caller.viewer,
         )
@@ -111,7 +115,7 @@ class ScopedStore:
 def reading(
     use_case: Callable[Concatenate[Transaction, Caller, P], Awaitable[T]], *, slow: bool = False
 ) -> Callable[Concatenate[Any, Caller, P], Coroutine[Any, Any, T]]:
-    """Return a method that runs a use case in a read transaction. `slow`: see `Store.read`."""
+    """Return a method that runs a use case in a read transaction. `slow`: see `ScopedStore.read`."""
 
     @wraps(use_case)
     async def method(self: Any, caller: Caller, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -119,6 +123,7 @@ def reading(
         return await store.read(
             lambda transaction: use_case(transaction, caller, *args, **kwargs),
             slow=slow,
+            replica=slow,
             viewer=caller.viewer,
         )
 

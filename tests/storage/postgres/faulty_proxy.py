@@ -45,6 +45,8 @@ class FaultyProxy:
         #: Whether the proxy rejects all connections after the next fault.
         self.fails_permanently = False
         self.is_down = False
+        #: Whether all data disappears, as in a network that drops packets without telling anybody.
+        self.swallows = False
         self.commits = 0
         #: Set when a writer has asked for the lock.
         self.lock_requested = asyncio.Event()
@@ -55,6 +57,11 @@ class FaultyProxy:
         """Close all connections."""
         for connection in self._connections:
             connection.abort()
+
+    def forget(self) -> None:
+        """Let the data of all present connections disappear, as a firewall does that was restarted."""
+        for connection in self._connections:
+            connection.is_forgotten = True
 
     def hold(self, number: int) -> None:
         """Hold the response with this number, counted from now on, from 1."""
@@ -117,6 +124,8 @@ class _Connection:
         self._to_server = to_server
         self._is_feed = False
         self._is_writer = False
+        #: Whether all further data disappears.
+        self.is_forgotten = False
 
     def abort(self) -> None:
         self._to_client.transport.abort()
@@ -135,6 +144,8 @@ class _Connection:
         while data := await self._server.read(1 << 16):
             if not self._is_feed:
                 await self._proxy.wait_if_held()
+            if self._proxy.swallows or self.is_forgotten:
+                continue
             # The client may be gone; the server still has to be read until it ends.
             with suppress(ConnectionError):
                 self._to_client.write(data)
@@ -142,6 +153,8 @@ class _Connection:
 
     async def _forward_requests(self) -> None:
         while data := await self._client.read(1 << 16):
+            if self._proxy.swallows or self.is_forgotten:
+                continue
             self._is_feed = self._is_feed or LISTEN in data
             self._is_writer = self._is_writer or LOCK in data
             if self._is_writer and data.endswith(COMMIT):

@@ -13,6 +13,7 @@ from dittybag.domain.errors import StorageClosed
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.queries import ChangeQuery
+from dittybag.storage.postgres import postgres_change_feed
 from tests.postgres_servers import PostgresServer
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage.postgres.faulty_proxy import run_proxy
@@ -71,6 +72,24 @@ async def test_changes_during_a_network_outage_are_delivered_afterwards(
         await create_project(proxied)
         await listener.wait_for(17)
         assert listener.received == project_changes(2, 18)
+        await proxied.close()
+
+
+async def test_a_feed_whose_connection_the_network_has_forgotten_continues_on_another(
+    server: PostgresServer, url: str, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_change_feed, "INTERVAL_SECONDS", 0.1)
+    monkeypatch.setattr(postgres_change_feed, "READING_SECONDS", 0.3)
+    writer = await open_store(url)
+    async with run_proxy(server.port) as proxy:
+        proxied = await open_store(url.replace(f":{server.port}/", f":{proxy.port}/"))
+        listener = FeedListener(proxied)
+        await create_project(writer)
+        await listener.wait_for(1)
+        proxy.forget()
+        await create_project(writer)
+        await listener.wait_for(2)
+        assert listener.received == project_changes(2, 3)
         await proxied.close()
 
 

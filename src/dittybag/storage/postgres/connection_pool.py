@@ -11,8 +11,9 @@ from typing import Final
 from dittybag.domain.errors import DittybagError, StorageBusy, StorageClosed, StorageError
 from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
-    STATEMENT_SECONDS,
+    ConnectionLost,
     PostgresAddress,
+    PostgresConnection,
     connect,
 )
 from dittybag.storage.postgres.postgres_queries import PostgresTables
@@ -21,6 +22,13 @@ from dittybag.storage.postgres.postgres_queries import PostgresTables
 MAX_CONNECTIONS: Final = 8
 
 CLOSING_SECONDS: Final = 1.0
+
+#: How long a read waits for a connection that others use, and for a new one. Together with the retries, a
+#: caller gets an answer within 10 seconds.
+WAIT_SECONDS: Final = 5.0
+OPEN_SECONDS: Final = 3.0
+#: The same after a failure: an attempt from before the network was back would only delay others.
+RETRY_OPEN_SECONDS: Final = 0.9
 
 
 class ConnectionPool:
@@ -34,6 +42,13 @@ class ConnectionPool:
         self._closing: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
+        #: Whether the server was unreachable when it was last tried.
+        self._is_down = False
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the next caller would have to wait for another one."""
+        return not self._free and len(self._in_use) + self._opening >= MAX_CONNECTIONS
 
     @asynccontextmanager
     async def acquire(self, viewer: str | None) -> AsyncIterator[PostgresTables]:
@@ -74,8 +89,14 @@ class ConnectionPool:
 
     async def _open(self) -> PostgresTables:
         self._opening += 1
+        seconds = RETRY_OPEN_SECONDS if self._is_down else OPEN_SECONDS
         try:
-            return PostgresTables(await connect(self._where, writable=False))
+            connection = await connect(self._where, writable=False, seconds=seconds)
+            self._is_down = False
+            return PostgresTables(connection)
+        except ConnectionLost:
+            self._is_down = True
+            raise
         finally:
             self._opening -= 1
             self._wake()
@@ -84,7 +105,7 @@ class ConnectionPool:
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            done, _ = await asyncio.wait((turn,), timeout=STATEMENT_SECONDS)
+            done, _ = await asyncio.wait((turn,), timeout=WAIT_SECONDS)
             if not done:
                 raise TimeoutError  # noqa: TRY301  # handled like a cancellation
         except BaseException as error:
@@ -94,7 +115,11 @@ class ConnectionPool:
                 # It was our turn: pass it on.
                 self._wake()
             if isinstance(error, TimeoutError):
-                raise StorageBusy(self._where.display_url) from None
+                raise (
+                    ConnectionLost("no connection could be opened")
+                    if self._is_down
+                    else StorageBusy(self._where.display_url)
+                ) from None
             raise
 
     def _release(self, tables: PostgresTables, *, in_doubt: bool = False) -> None:
@@ -128,6 +153,16 @@ class ConnectionPool:
             if not turn.done():
                 turn.set_result(None)
                 return
+
+    def connections_in_use(self) -> list[PostgresConnection]:
+        return [tables.connection for tables in self._in_use]
+
+    def discard_free(self) -> None:
+        """Close the connections that are not in use, because one in use does not reach the server."""
+        self._is_down = True
+        free, self._free = self._free, []
+        for tables in free:
+            tables.connection.terminate()
 
     async def close(self) -> None:
         """Close all connections, including those in use."""

@@ -2,7 +2,8 @@
 
 Each commit sends a PostgreSQL notification with the `seq` of its last change. The feed then reads the change
 log from the last `seq` that it has read. So it misses nothing while it is disconnected, and reports nothing
-twice.
+twice. Through a pooler in transaction mode there are no notifications: then it reads the log at short
+intervals, unless the address of the server itself is known.
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ from dittybag.storage.postgres.postgres_queries import PostgresTables
 NOTIFY_DELAY_SECONDS: Final = 0.01
 
 #: How often to read the log without a notification: a dead connection may not report an error.
-INTERVAL_SECONDS: Final = 10.0
+INTERVAL_SECONDS: Final = 5.0
+
+#: How long reading some changes may take, before the connection counts as dead.
+READING_SECONDS: Final = 5.0
+
+#: The same where there are no notifications.
+POLLING_SECONDS: Final = 0.5
 
 #: At most this many changes are read at once.
 MAX_CHANGES_PER_READ: Final = 1000
@@ -41,7 +48,8 @@ class ChangeFeed:
 
     def __init__(self, where: PostgresAddress, schema: str, seq: int) -> None:
         """`seq`: the last change that listeners are not notified of."""
-        self._where = where
+        self._where = where.direct or where
+        self._interval = POLLING_SECONDS if self._where.is_pooled else INTERVAL_SECONDS
         self._channel = notification_channel(schema)
         self._seq = seq
         self._own_seq = seq
@@ -55,6 +63,8 @@ class ChangeFeed:
         self._own_seq = max(self._own_seq, seq)
         if self._task is None:
             self._seq = self._own_seq
+        elif self._where.is_pooled:
+            self._wake()
 
     def subscribe(self, listener: Listener) -> None:
         self._listeners.append((max(self._seq, self._own_seq), listener))
@@ -85,13 +95,14 @@ class ChangeFeed:
 
     async def _listen(self, tables: PostgresTables) -> None:
         tables.connection.add_termination_listener(self._wake)
-        await tables.connection.add_listener(self._channel, self._wake)
+        if not self._where.is_pooled:
+            await tables.connection.add_listener(self._channel, self._wake)
         while True:
             self._wake_event.clear()
             while await self._read_changes(tables):
                 pass
             try:
-                async with asyncio.timeout(INTERVAL_SECONDS):
+                async with asyncio.timeout(self._interval):
                     await self._wake_event.wait()
             except TimeoutError:
                 continue
@@ -102,11 +113,12 @@ class ChangeFeed:
 
     async def _read_changes(self, tables: PostgresTables) -> bool:
         """Notify listeners of new changes. Returns whether there may be more."""
-        found = await tables.changes.notifications_since(self._seq, MAX_CHANGES_PER_READ)
-        if not found:
-            if await tables.changes.newest_seq() < self._seq:
-                await self._reset(tables)
-            return False
+        async with asyncio.timeout(READING_SECONDS):
+            found = await tables.changes.notifications_since(self._seq, MAX_CHANGES_PER_READ)
+            if not found:
+                if await tables.changes.newest_seq() < self._seq:
+                    await self._reset(tables)
+                return False
         self._seq = found[-1][0]
         for since, listener in self._listeners:
             if notifications := [item for seq, item in found if seq > since]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 from zlib import crc32
 
 import asyncpg  # type: ignore[import-untyped]  # it has no types
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag.domain.errors import (
     StorageBusy,
@@ -20,6 +21,7 @@ from dittybag.domain.errors import (
     StorageReadOnly,
     StorageUnreachable,
 )
+from dittybag.storage.postgres.driver_connections import DirectConnection, PooledConnection
 
 #: How long requests are retried while the server is unreachable.
 RETRY_SECONDS: Final = 5.0
@@ -44,17 +46,22 @@ LOCK_CLASS: Final = 0x44697474
 #: https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-SYNTAX-IDENTIFIERS
 _NAME_BYTES: Final = 63
 
+#: Nothing else is set when a connection is opened through a pooler: PgBouncer knows no other settings.
+_NAME: Final = {"application_name": "dittybag"}
+
 _SETTINGS: Final = {
-    "application_name": "dittybag",
     "statement_timeout": str(int(STATEMENT_SECONDS * 1000)),
     "lock_timeout": str(int(LOCK_SECONDS * 1000)),
     "idle_in_transaction_session_timeout": str(int(IDLE_SECONDS * 1000)),
-    # Without keepalives, a client machine that crashes would hold its locks for hours.
+    # Compiling a query takes longer than running it.
+    "jit": "off",
+}
+
+#: Without keepalives, a client machine that crashes would hold its locks for hours.
+_KEEPALIVES: Final = {
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
-    # Compiling a query takes longer than running it.
-    "jit": "off",
 }
 
 #: Readers cannot write, and see one snapshot per transaction.
@@ -63,15 +70,27 @@ _READING: Final = {"default_transaction_read_only": "on", "default_transaction_i
 #: Writers see all commits up to the moment they get the lock.
 _WRITING: Final = {"default_transaction_read_only": "off", "default_transaction_isolation": "read committed"}
 
+#: The same for each transaction through a pooler.
+_BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+
 #: An acknowledged write is on disk, whatever the server's default.
 _FORCE_DURABLE_COMMITS: Final = (
-    "SELECT set_config('synchronous_commit', 'on', false)"
+    "SELECT set_config('synchronous_commit', 'on', {})"
     " WHERE current_setting('synchronous_commit') IN ('off', 'local')"
 )
 
 
+#: For those whose server does not take settings.
+POOLER_HINT: Final = "if this is PgBouncer, add pooler=transaction to the options of the URL"
+
+
 class PostgresConnection(Protocol):
     """The part of an asyncpg connection that is used here."""
+
+    waiting_since: float | None
+
+    async def is_running_on(self, other: PostgresConnection) -> bool: ...
 
     async def execute(self, query: str, *values: Any, timeout: float | None = None) -> str: ...  # noqa: ASYNC109  # asyncpg's signature
 
@@ -83,7 +102,9 @@ class PostgresConnection(Protocol):
 
     async def fetchval(self, query: str, *values: Any) -> Any: ...
 
-    def transaction(self) -> Any: ...
+    async def begin(self, *statements: str) -> None: ...
+
+    async def set_viewer(self, setting: str) -> None: ...
 
     async def add_listener(self, channel: str, callback: Callable[..., None]) -> None: ...
 
@@ -107,6 +128,21 @@ class PostgresAddress(Struct, frozen=True):
     display_url: str
     #: None for the first schema of the search path.
     schema: str | None
+    #: Whether a pooler in transaction mode is in between.
+    is_pooled: bool = False
+    #: The server behind the pooler, if the URL names it.
+    direct_dsn: str | None = None
+
+    @property
+    def direct(self) -> PostgresAddress | None:
+        """The address of the server itself; None if only its pooler is known."""
+        if not self.is_pooled:
+            return self
+        return (
+            None
+            if self.direct_dsn is None
+            else PostgresAddress(self.direct_dsn, self.display_url, self.schema)
+        )
 
     def __repr__(self) -> str:
         return f"PostgresAddress({self.display_url!r})"
@@ -120,7 +156,7 @@ def parse_address(url: str) -> PostgresAddress:
     except ValueError:
         # The original message may contain the URL with its password.
         raise StorageFailed("postgresql://", "not a valid URL") from None
-    schema = options.pop("schema", None)
+    schema, pooler, direct = (options.pop(name, None) for name in ("schema", "pooler", "direct"))
     account, _, hosts = parts.netloc.rpartition("@")
     user = account.partition(":")[0]
     display_url = f"postgresql://{user}{'@' if user else ''}{hosts or options.get('host', '')}{parts.path}"
@@ -132,8 +168,32 @@ def parse_address(url: str) -> PostgresAddress:
         raise StorageFailed(display_url, f"a schema name must have 1 to {_NAME_BYTES} bytes")
     if any("\0" in text for text in (unquote(url), *options.values(), schema or "")):
         raise StorageFailed(display_url.replace("\0", ""), "the URL must not contain NUL characters")
+    if pooler not in (None, "transaction"):
+        raise StorageFailed(display_url, "the only value of pooler is transaction")
+    if direct is not None and pooler is None:
+        raise StorageFailed(display_url, "direct is the server behind a pooler: add pooler=transaction")
     dsn = urlunsplit(parts._replace(query=urlencode(options, quote_via=quote)))
-    return PostgresAddress(dsn, display_url, schema)
+    direct_dsn = None if direct is None else _replace_server(parts, options, direct)
+    return PostgresAddress(dsn, display_url, schema, pooler is not None, direct_dsn)
+
+
+def parse_replica(url: str, primary: PostgresAddress) -> PostgresAddress:
+    """Parse the URL of a read replica, which has the same schema unless the URL names it."""
+    address = parse_address(url)
+    return address if address.schema is not None else replace(address, schema=primary.schema)
+
+
+def _replace_server(parts: SplitResult, options: dict[str, str], server: str) -> str:
+    """Return the URL of another server, `HOST:PORT` or `HOST:PORT/DATABASE`, with the same account."""
+    host, slash, database = server.partition("/")
+    account, at, _ = parts.netloc.rpartition("@")
+    others = {name: value for name, value in options.items() if name not in ("host", "port")}
+    replaced = parts._replace(
+        netloc=f"{account}{at}{host}",
+        path=f"/{quote(database)}" if slash else parts.path,
+        query=urlencode(others, quote_via=quote),
+    )
+    return urlunsplit(replaced)
 
 
 def quoted(name: str) -> str:
@@ -162,6 +222,9 @@ def notification_channel(schema: str) -> str:
 class ConnectionLost(Exception):
     """The connection failed or was lost. The operation can be retried."""
 
+    #: Whether a server has answered, but accepts no more connections.
+    is_refusal = False
+
 
 async def connect(
     where: PostgresAddress, *, writable: bool, seconds: float = CONNECT_SECONDS
@@ -170,29 +233,77 @@ async def connect(
 
     Raises `ConnectionLost` if the server does not answer or has too many connections.
     """
-    settings = {**_SETTINGS, **(_WRITING if writable else _READING)}
-    if where.schema is not None:
-        settings["search_path"] = quoted(where.schema)
     try:
-        connection: PostgresConnection = await asyncpg.connect(
-            where.dsn, timeout=seconds, command_timeout=COMMAND_SECONDS, server_settings=settings
-        )
-    except Exception as error:
-        if isinstance(
-            error, (OSError, asyncpg.InterfaceError, asyncpg.TooManyConnectionsError, *_CONNECTION_ENDED)
-        ):
-            if isinstance(error, (asyncpg.ClientConfigurationError, *_PERMANENT_FAILURES)):
-                raise StorageUnreachable(where.display_url, _first_line(error)) from None
-            raise ConnectionLost(_first_line(error)) from error
-        raise to_storage_error(error, where.display_url) from None
+        open_it = _connect_pooled if where.is_pooled else _connect_directly
+        connection = await open_it(where, writable=writable, seconds=seconds)
+    except Exception as error:  # noqa: BLE001  # the driver raises errors of many kinds
+        # The original error may contain the password.
+        raise _connecting_error(error, where) from None
     _set_tcp_timeout(connection)
-    if writable:
+    if writable and not where.is_pooled:
         try:
-            await connection.execute(_FORCE_DURABLE_COMMITS)
+            await connection.execute(_FORCE_DURABLE_COMMITS.format("false"))
         except Exception as error:
             connection.terminate()
             raise translate_error(error, connection, where.display_url) from error
     return connection
+
+
+async def _connect_directly(where: PostgresAddress, *, writable: bool, seconds: float) -> PostgresConnection:
+    settings = {
+        **_NAME,
+        **_transaction_settings(where),
+        **_KEEPALIVES,
+        **(_WRITING if writable else _READING),
+    }
+    connection: PostgresConnection = await asyncpg.connect(
+        where.dsn,
+        timeout=seconds,
+        command_timeout=COMMAND_SECONDS,
+        connection_class=DirectConnection,
+        server_settings=settings,
+    )
+    return connection
+
+
+async def _connect_pooled(where: PostgresAddress, *, writable: bool, seconds: float) -> PostgresConnection:
+    connection: PooledConnection = await asyncpg.connect(
+        where.dsn,
+        timeout=seconds,
+        command_timeout=COMMAND_SECONDS,
+        connection_class=PooledConnection,
+        server_settings=_NAME,
+        # A statement that is planned for the operator must not be found by users, see `0004`.
+        statement_cache_size=0,
+    )
+    begin = f"{_BEGIN_WRITING}; {_FORCE_DURABLE_COMMITS.format('true')}" if writable else _BEGIN_READING
+    connection.configure(begin, _transaction_settings(where))
+    return connection
+
+
+def _transaction_settings(where: PostgresAddress) -> dict[str, str]:
+    return _SETTINGS if where.schema is None else {**_SETTINGS, "search_path": quoted(where.schema)}
+
+
+def _connecting_error(error: Exception, where: PostgresAddress) -> Exception:
+    """Return the error of a connection that could not be opened."""
+    if isinstance(error, asyncpg.ProtocolViolationError) and not where.is_pooled:
+        return StorageUnreachable(where.display_url, f"{_first_line(error)}; {POOLER_HINT}")
+    if isinstance(error, (asyncpg.ClientConfigurationError, *_PERMANENT_FAILURES)):
+        return StorageUnreachable(where.display_url, _first_line(error))
+    if isinstance(
+        error, (OSError, asyncpg.InterfaceError, asyncpg.TooManyConnectionsError, *_CONNECTION_ENDED)
+    ):
+        lost = ConnectionLost(_first_line(error))
+        lost.is_refusal = isinstance(error, asyncpg.TooManyConnectionsError)
+        return lost
+    return to_storage_error(error, where.display_url)
+
+
+async def require_settings(connection: PostgresConnection, where: PostgresAddress) -> None:
+    """Raise `StorageFailed` if the settings of a connection are ignored, as a pooler may do."""
+    if await connection.fetchval("SHOW statement_timeout") != f"{STATEMENT_SECONDS:.0f}s":
+        raise StorageFailed(where.display_url, f"the server ignores settings; {POOLER_HINT}")
 
 
 def _set_tcp_timeout(connection: PostgresConnection) -> None:

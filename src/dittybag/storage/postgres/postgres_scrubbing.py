@@ -46,12 +46,16 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type 
 
 
 async def scrub(where: PostgresAddress) -> None:
-    """Rewrite the tables without deleted rows.
+    """Rewrite the tables without deleted rows, on a connection to the server itself.
 
     Raises `StorageBusy` if others read an older state for too long, and `StorageFailed` if the role may not
     rewrite a table.
     """
-    connection = await connect(where, writable=True)
+    if where.direct is None:
+        raise StorageFailed(
+            where.display_url, "VACUUM needs the server itself: add direct=HOST:PORT to the URL"
+        )
+    connection = await connect(where.direct, writable=True)
     try:
         await connection.execute("SET statement_timeout = 0")
         await _wait_for_older_snapshots(connection, where)

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from typing import Any, Self, TypeVar
 
 from dittybag.domain.changes import ChangeNotification, Interface
 from dittybag.domain.entities import Kind
-from dittybag.domain.errors import DittybagError, StorageClosed, StorageFailed, WorkspaceNotFound
-from dittybag.domain.ports import Transaction, Work
+from dittybag.domain.errors import StorageClosed, StorageFailed, WorkspaceNotFound
+from dittybag.domain.ports import ReplicaStatus, Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.storage.clock import now_microseconds
 from dittybag.storage.postgres import trigram_indexes
-from dittybag.storage.postgres.connection_pool import ConnectionPool
 from dittybag.storage.postgres.migrations.postgres_migrations import is_current, is_missing, migrate
 from dittybag.storage.postgres.postgres_change_feed import ChangeFeed
 from dittybag.storage.postgres.postgres_connections import (
-    DRIVER_ERRORS,
     PostgresAddress,
     PostgresConnection,
     parse_address,
-    translate_error,
+    parse_replica,
+    require_settings,
 )
 from dittybag.storage.postgres.postgres_queries import PostgresTables
 from dittybag.storage.postgres.postgres_request_buckets import PostgresRequestBuckets
 from dittybag.storage.postgres.postgres_scrubbing import scrub
 from dittybag.storage.postgres.postgres_writer import StoreWriter, WriteJob
+from dittybag.storage.postgres.read_replicas import LogEnds, NoReplica, ReadReplicas, read_log_ends
+from dittybag.storage.postgres.reader_connections import ReaderConnections, run_in_snapshot
 from dittybag.storage.postgres.retry import retry_until_connected
 from dittybag.storage.sql.default_project import create_default_project
 from dittybag.storage.sql.sql_transaction import SqlTransaction
@@ -42,15 +44,19 @@ class PostgresStore:
 
     writable = True
 
-    def __init__(self, where: PostgresAddress, clock: Callable[[], int] = now_microseconds) -> None:
+    def __init__(
+        self,
+        where: PostgresAddress,
+        clock: Callable[[], int] = now_microseconds,
+        replicas: Sequence[PostgresAddress] = (),
+    ) -> None:
         """Use `open` instead, which also prepares the schema."""
         #: For messages. Contains no password.
         self.path = where.display_url
         self._where = where
         self._clock = clock
-        self._pool = ConnectionPool(where)
-        #: Users need other connections: statements planned for the operator skip the policies.
-        self._users_pool = ConnectionPool(where)
+        self._readers = ReaderConnections(where)
+        self._replicas = ReadReplicas(replicas, self._read_log_ends)
         self.request_buckets = PostgresRequestBuckets(where)
         self._writer: StoreWriter
         self._feed: ChangeFeed
@@ -58,25 +64,35 @@ class PostgresStore:
 
     @classmethod
     async def open(
-        cls, url: str, clock: Callable[[], int] = now_microseconds, *, create: bool = True
+        cls,
+        url: str,
+        clock: Callable[[], int] = now_microseconds,
+        *,
+        create: bool = True,
+        replicas: Sequence[str] = (),
     ) -> Self:
         """Open a workspace, and migrate an older schema.
 
-        A missing one is created, or raises `WorkspaceNotFound` without `create`.
+        A missing one is created, or raises `WorkspaceNotFound` without `create`. `replicas`: the URLs of read
+        replicas, in the same schema.
         """
-        store = cls(parse_address(url), clock)
+        where = parse_address(url)
+        store = cls(where, clock, [parse_replica(replica, where) for replica in replicas])
         try:
             await retry_until_connected(lambda: store._prepare(create=create), store.path)
             if await store.read(_default_project, single=True) is None:
                 await store.write(create_default_project, actor="dittybag")
         except BaseException:
-            await store._pool.close()
+            await store._readers.close()
             raise
+        if replicas:
+            store._replicas.start(await store._read_log_ends())
         return store
 
     async def _prepare(self, *, create: bool) -> None:
         async def inspect(tables: PostgresTables) -> tuple[str, bool]:
             connection = tables.connection
+            await require_settings(connection, self._where)
             if not create and await is_missing(connection, self._where):
                 raise WorkspaceNotFound(self.path)
             schema = self._where.schema or await _first_schema(connection, self._where)
@@ -88,10 +104,10 @@ class PostgresStore:
         async def read_seq(tables: PostgresTables) -> int:
             return await tables.changes.newest_seq()
 
-        schema, ready = await self._on_connection(inspect)
+        schema, ready = await self._readers.run(inspect)
         if not ready:
             await migrate(self._where, schema)
-        seq = await self._on_connection(read_seq)
+        seq = await self._readers.run(read_seq)
         self._feed = ChangeFeed(self._where, schema, seq)
         self._writer = StoreWriter(self._where, schema, self._clock, self._feed.record_own_change)
 
@@ -102,7 +118,7 @@ class PostgresStore:
             await tables.projects.all()
 
         self._require_open()
-        await retry_until_connected(lambda: self._on_connection(read_tables), self.path)
+        await retry_until_connected(lambda: self._readers.run(read_tables), self.path)
 
     async def warnings(self) -> list[str]:
         async def find_role(tables: PostgresTables) -> str | None:
@@ -111,7 +127,7 @@ class PostgresStore:
             )
             return name
 
-        role = await retry_until_connected(lambda: self._on_connection(find_role), self.path)
+        role = await retry_until_connected(lambda: self._readers.run(find_role), self.path)
         if role is None:
             return []
         consequence = "only Dittybag itself separates users"
@@ -125,39 +141,32 @@ class PostgresStore:
     # Reading
 
     async def read(
-        self, work: Work[T], *, slow: bool = False, single: bool = False, viewer: str | None = None
+        self,
+        work: Work[T],
+        *,
+        slow: bool = False,
+        single: bool = False,
+        replica: bool = False,
+        viewer: str | None = None,
     ) -> T:
         self._require_open()
 
         async def run_once(tables: PostgresTables) -> T:
             return await work(SqlTransaction(tables, self._clock()))
 
-        async def run_in_snapshot(tables: PostgresTables) -> T:
-            connection = tables.connection
-            await connection.execute("BEGIN")
-            try:
-                result = await run_once(tables)
-            except DittybagError:
-                await connection.execute("COMMIT")
-                raise
-            # After any other error, the pool closes the connection.
-            await connection.execute("COMMIT")
-            return result
+        async def run(tables: PostgresTables) -> T:
+            return await (run_once(tables) if single else run_in_snapshot(tables, run_once))
 
-        run = run_once if single else run_in_snapshot
-        return await retry_until_connected(lambda: self._on_connection(run, viewer), self.path)
+        if replica:
+            with suppress(NoReplica):
+                return await self._replicas.read(run_once, viewer)
+        return await retry_until_connected(lambda: self._readers.run(run, viewer), self.path)
 
-    async def _on_connection(self, work: Callable[[PostgresTables], Any], viewer: str | None = None) -> Any:
-        """Run `work` on a pooled connection. Driver errors become storage errors."""
-        pool = self._pool if viewer is None else self._users_pool
-        # The driver needs a task. A handler starts without one, and continues in one after it has suspended.
-        await asyncio.sleep(0)
-        async with pool.acquire(viewer) as tables:
-            try:
-                await tables.row_security.set_for_session(viewer)
-                return await work(tables)
-            except DRIVER_ERRORS as error:
-                raise translate_error(error, tables.connection, self.path) from error
+    async def _read_log_ends(self) -> LogEnds:
+        return await retry_until_connected(lambda: self._readers.run(read_log_ends), self.path)
+
+    def replicas(self) -> list[ReplicaStatus]:
+        return self._replicas.statuses()
 
     # Writing
 
@@ -203,8 +212,8 @@ class PostgresStore:
         self._closed = True
         await self._feed.close()
         await self._writer.close()
-        await self._pool.close()
-        await self._users_pool.close()
+        await self._replicas.close()
+        await self._readers.close()
         await self.request_buckets.close()
 
 

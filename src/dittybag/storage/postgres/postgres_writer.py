@@ -87,7 +87,7 @@ class StoreWriter:
         self._where = where
         self._clock = clock
         self._committed = committed
-        self._begin = f"BEGIN; SELECT pg_advisory_xact_lock({lock_keys(schema)})"
+        self._lock = f"SELECT pg_advisory_xact_lock({lock_keys(schema)})"
         self._channel = notification_channel(schema)
         self._id = uuid4()
         #: The number of the last recorded commit.
@@ -170,7 +170,7 @@ class StoreWriter:
         # The operator is the viewer at the beginning of every transaction.
         tables.row_security.assume_for_transaction(None)
         try:
-            await connection.execute(self._begin)
+            await connection.begin(self._lock)
             wrote = False
             for job in jobs:
                 await end.set_viewer(job.viewer)
@@ -257,7 +257,7 @@ class StoreWriter:
     async def _find_commit_record(self) -> bool:
         self._tables = PostgresTables(await connect(self._where, writable=True))
         # When we get the lock, the old transaction has ended, committed or not.
-        await self._connected.connection.execute(self._begin)
+        await self._connected.connection.begin(self._lock)
         found: int | None = await self._connected.connection.fetchval(
             "SELECT last FROM writers WHERE id = $1", self._id
         )

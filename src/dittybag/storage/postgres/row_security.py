@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from dittybag.storage.postgres.driver_connections import VIEWER_SETTING
 from dittybag.storage.postgres.postgres_connections import PostgresConnection
 from dittybag.storage.sql.sql_driver import Bindings
 
 #: The setting of connections that only ever serve the operator, see `0004_create_idempotency.sql`.
 _PERMANENT_OPERATOR: Final = "*"
 
-_SET_FOR_TRANSACTION: Final = "SELECT set_config('dittybag.viewer', $1, true)"
+_SET_FOR_TRANSACTION: Final = f"SELECT set_config('{VIEWER_SETTING}', $1, true)"
 _SET_PLANNING: Final = "SELECT set_config('plan_cache_mode', $1, true)"
 _SET_BOTH: Final = f"{_SET_FOR_TRANSACTION}, set_config('plan_cache_mode', $2, true)"
 
@@ -20,6 +21,11 @@ _SET_BOTH: Final = f"{_SET_FOR_TRANSACTION}, set_config('plan_cache_mode', $2, t
 def viewer_setting(viewer: str | None) -> str:
     """Return the value of the setting for a viewer; None is the operator."""
     return "" if viewer is None else f"user:{viewer}"
+
+
+def session_setting(viewer: str | None) -> str:
+    """Return the value of the setting of connections that serve only the operator, or only users."""
+    return _PERMANENT_OPERATOR if viewer is None else viewer_setting(viewer)
 
 
 class RowSecurity:
@@ -43,11 +49,11 @@ class RowSecurity:
 
     async def set_for_session(self, viewer: str | None) -> None:
         """Set the viewer from now on. A connection must not change between the operator and users."""
-        wanted = _PERMANENT_OPERATOR if viewer is None else viewer_setting(viewer)
+        wanted = session_setting(viewer)
         if wanted != self._session_setting:
             # If this is cancelled, the setting is unknown.
             self._session_setting = None
-            await self._connection.fetchval("SELECT set_config('dittybag.viewer', $1, false)", wanted)
+            await self._connection.set_viewer(wanted)
             self._session_setting = wanted
         self._viewer = viewer
 

@@ -30,9 +30,7 @@ async def are_missing(connection: PostgresConnection) -> bool:
 
 
 async def create_trigram_indexes(connection: PostgresConnection) -> None:
-    """Create the indexes, if the extension is or can be installed."""
-    if await connection.fetchval(_EXTENSION) is None:
-        await _try_to_install(connection)
+    """Create the indexes, if the extension is installed."""
     home = await connection.fetchval(_EXTENSION)
     if home is None:
         return
@@ -46,8 +44,10 @@ async def create_trigram_indexes(connection: PostgresConnection) -> None:
         )
 
 
-async def _try_to_install(connection: PostgresConnection) -> None:
-    """Install the extension, if it is available and the role has the right to."""
+async def install_trigrams(connection: PostgresConnection) -> None:
+    """Install the extension, if it is available and the role has the right to. Not in a transaction."""
+    if await connection.fetchval(_EXTENSION) is not None:
+        return
     if not await connection.fetchval("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"):
         return
     try:

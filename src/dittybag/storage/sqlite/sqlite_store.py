@@ -12,7 +12,7 @@ import apsw
 from dittybag.domain.changes import ChangeNotification, Interface
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import StorageClosed, StorageFailed, StorageReadOnly
-from dittybag.domain.ports import Transaction, Work
+from dittybag.domain.ports import ReplicaStatus, Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.storage.clock import now_microseconds
 from dittybag.storage.sql.default_project import create_default_project
@@ -148,6 +148,9 @@ class SqliteStore:
     async def warnings(self) -> list[str]:
         return []
 
+    def replicas(self) -> Sequence[ReplicaStatus]:
+        return ()
+
     def _require_open(self) -> None:
         if self._closed:
             raise StorageClosed(self.path)
@@ -155,7 +158,13 @@ class SqliteStore:
     # Reading
 
     async def read(
-        self, work: Work[T], *, slow: bool = False, single: bool = False, viewer: str | None = None
+        self,
+        work: Work[T],
+        *,
+        slow: bool = False,
+        single: bool = False,
+        replica: bool = False,
+        viewer: str | None = None,
     ) -> T:
         self._require_open()
         if single:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
 from dittybag.domain.errors import StorageFailed, StorageForeign, StorageTooNew
@@ -18,7 +20,7 @@ from dittybag.storage.postgres.postgres_connections import (
     translate_error,
 )
 from dittybag.storage.postgres.postgres_driver import PostgresDriver
-from dittybag.storage.postgres.trigram_indexes import create_trigram_indexes
+from dittybag.storage.postgres.trigram_indexes import create_trigram_indexes, install_trigrams
 from dittybag.storage.postgres.word_vectors import fill_words
 from dittybag.storage.sql.migration_files import FOLD_ACCENTS, INDEX_WORDS, NEWEST_SCHEMA, read_migrations
 from dittybag.storage.sql.task_refolding import refold_tasks
@@ -117,8 +119,38 @@ async def migrate(where: PostgresAddress, schema: str) -> None:
     """Migrate a new or old schema to the newest version. Several processes may do so at the same time."""
     connection = await connect(where, writable=True)
     try:
-        # The writers' lock, so that there are no writes meanwhile. It is released with the connection.
-        await connection.execute(f"SET statement_timeout = 0; SELECT pg_advisory_lock({lock_keys(schema)})")
+        migrations = load_migrations()
+        while await _apply_next(connection, where, schema, migrations):
+            pass
+        await install_trigrams(connection)
+        async with _locked(connection, schema):
+            await create_trigram_indexes(connection)
+        await connection.close(timeout=1)
+    except DRIVER_ERRORS as error:
+        raise translate_error(error, connection, where.display_url) from error
+    finally:
+        connection.terminate()
+
+
+@asynccontextmanager
+async def _locked(connection: PostgresConnection, schema: str) -> AsyncIterator[None]:
+    """Run the block in a transaction with the writers' lock, so that there are no writes meanwhile."""
+    await connection.begin(
+        "SET LOCAL statement_timeout = 0", f"SELECT pg_advisory_xact_lock({lock_keys(schema)})"
+    )
+    yield
+    # After an error, the connection is closed.
+    await connection.execute("COMMIT")
+
+
+async def _apply_next(
+    connection: PostgresConnection,
+    where: PostgresAddress,
+    schema: str,
+    migrations: Sequence[tuple[int, str, str]],
+) -> bool:
+    """Apply the first migration that is missing. Returns whether there was one."""
+    async with _locked(connection, schema):
         if where.schema is not None and await connection.fetchval("SELECT current_schema()") is None:
             await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(where.schema)}")
         done = await _version(connection, where)
@@ -126,21 +158,17 @@ async def migrate(where: PostgresAddress, schema: str) -> None:
             raise StorageFailed(
                 where.display_url, "the database must have the encoding UTF8 to store any text"
             )
-        for number, name, sql in load_migrations():
-            if number > done:
-                async with connection.transaction():
-                    await connection.execute(_CREATE_RECORDS)
-                    await connection.execute(sql, timeout=REBUILD_SECONDS)
-                    if number == FOLD_ACCENTS:
-                        async for _ in refold_tasks(PostgresDriver(connection)):
-                            pass
-                    if number == INDEX_WORDS:
-                        await fill_words(connection)
-                    record = (number, name, time.time_ns() // 1000)
-                    await connection.execute("INSERT INTO migrations VALUES ($1, $2, $3)", *record)
-        await create_trigram_indexes(connection)
-        await connection.close(timeout=1)
-    except DRIVER_ERRORS as error:
-        raise translate_error(error, connection, where.display_url) from error
-    finally:
-        connection.terminate()
+        missing = next((migration for migration in migrations if migration[0] > done), None)
+        if missing is None:
+            return False
+        number, name, sql = missing
+        await connection.execute(_CREATE_RECORDS)
+        await connection.execute(sql, timeout=REBUILD_SECONDS)
+        if number == FOLD_ACCENTS:
+            async for _ in refold_tasks(PostgresDriver(connection)):
+                pass
+        if number == INDEX_WORDS:
+            await fill_words(connection)
+        record = (number, name, time.time_ns() // 1000)
+        await connection.execute("INSERT INTO migrations VALUES ($1, $2, $3)", *record)
+        return True
