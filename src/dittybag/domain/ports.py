@@ -461,6 +461,8 @@ class Transaction(Protocol):
 
     #: Microseconds since 1970, UTC.
     now: int
+    #: Whether the commit checks that new values of unique fields are free, so that the use case need not.
+    presumes_free: bool
 
     @property
     def projects(self) -> ProjectRepository: ...
@@ -518,6 +520,10 @@ class Transaction(Protocol):
 
     async def prune_sessions(self, before: int, owner: str, max_count: int) -> None:
         """Delete sessions last used before a time, and the oldest ones of an owner beyond `max_count`."""
+        ...
+
+    def plan_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
+        """Announce `record_idempotency_key` before the first write, which may be the commit."""
         ...
 
     async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
@@ -615,6 +621,8 @@ class Store(Protocol):
 
     #: False if every write would fail.
     writable: bool
+    #: Whether writes take effect in the order in which they are passed to `write`.
+    keeps_order: bool
 
     async def read(
         self, work: Work[T], *, slow: bool = False, single: bool = False, viewer: str | None = None
@@ -628,12 +636,22 @@ class Store(Protocol):
         ...
 
     async def write(
-        self, work: Work[T], *, actor: str, viewer: str | None = None, interface: Interface | None = None
+        self,
+        work: Work[T],
+        *,
+        actor: str,
+        viewer: str | None = None,
+        interface: Interface | None = None,
+        checked: bool = False,
     ) -> T:
         """Run `work` in a write transaction, which is durable when this returns.
 
         `work` may run more than once; only its last run takes effect. `viewer`: as for `read`.
         `actor`, `interface`: logged with each change.
+
+        `checked`: `work` calls `write` or `write_all` at most once and reads nothing after it. It is correct
+        if the version of everything that it has read, and that no other entity has a value of a unique field
+        that it writes, is checked then. A store may run it without a lock, and again if the check fails.
         """
         ...
 

@@ -225,8 +225,8 @@ class ResourceService:
         #: The MIME types of projects, with the stamp they were read at.
         self._types: dict[int, tuple[Hashable, list[tuple[str, int]]]] = {}
 
-    delete = writing(delete_resource)
-    delete_all = writing(delete_resources)
+    delete = writing(delete_resource, checked=True)
+    delete_all = writing(delete_resources, checked=True)
     get = reading(find_resource)
     by_id = reading(resource_by_id)
     contents = reading(read_contents)
@@ -258,14 +258,14 @@ class ResourceService:
         data = _encode(content, mime_type)
         if is_template(uri) and is_text(mime_type):
             await require_syntax(self._syntax, caller, data.decode())
-        return await self._store.write(caller, create_resource, fields, data)
+        return await self._store.write(caller, create_resource, fields, data, checked=True)
 
     async def update(
         self, caller: Caller, name: str, change: ResourceChange, *, version: int | None = None
     ) -> tuple[Resource, Project]:
         """See `update_resource`."""
         await self._require_syntax(caller, name, change)
-        return await self._store.write(caller, update_resource, name, change, version)
+        return await self._store.write(caller, update_resource, name, change, version, checked=True)
 
     async def _require_syntax(self, caller: Caller, name: str, change: ResourceChange) -> None:
         """Raise `Invalid` if the change makes the resource a template that cannot be parsed."""

@@ -160,7 +160,11 @@ DOWN_MIGRATIONS = {
         CREATE POLICY shared ON changes USING (kind <> 'task' AND viewer() IS NOT NULL);
     """,
     11: "",
-    12: "",
+    12: """
+        DROP FUNCTION lock_writers, record_commit, settle_commit, write_fits, write_row, take_number,
+            numbered_state, commit_writes, apply_changes;
+        ALTER TABLE writers DROP COLUMN results;
+    """,
     13: "",
     6: "",
     5: "ALTER TABLE sessions DROP COLUMN owner;",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -44,6 +44,8 @@ class LogEnd:
 
 class SqlTransaction:
     """See `dittybag.domain.ports.Transaction`."""
+
+    presumes_free = False
 
     def __init__(
         self,
@@ -116,6 +118,9 @@ class SqlTransaction:
     async def delete_sessions_with(self, text: str) -> None:
         await self.sessions.delete_with(text.encode())
 
+    def plan_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
+        """Do nothing: it is recorded in the same transaction."""
+
     async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
         seqs = self._batch or None, self._last or None
         await self.idempotency.insert(owner, key, digest, self.now, seqs)
@@ -162,16 +167,17 @@ class SqlTransaction:
             raise ValueError("the workspace already contains changes")
         await self._tables.driver.run("DELETE FROM projects")
         await self._tables.driver.run("DELETE FROM changes")
+        await self._apply_all(log)
+
+    async def continue_replay(self, log: Sequence[Change]) -> None:
+        await self._apply_all(_each(log))
+
+    async def _apply_all(self, log: AsyncIterable[Change]) -> None:
         async for change in log:
             try:
                 await self._apply(change)
             except self._tables.driver.constraint_error as error:
-                problem = "conflicts with the changes before it"
-                raise Invalid([Problem(f"change {change.seq}", f"change {change.seq} {problem}")]) from error
-
-    async def continue_replay(self, log: Sequence[Change]) -> None:
-        for change in log:
-            await self._apply(change)
+                raise conflicting(change) from error
 
     async def _apply(self, change: Change) -> None:
         """Apply and log a change of another workspace."""
@@ -266,11 +272,32 @@ class SqlTransaction:
         else:
             done = await rows.update(number, before.version, await self._values(kind, after))
         if not done:
-            raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))
+            raise outdated(before)
 
     async def _values(self, kind: Kind, entity: Any) -> dict[str, Any]:
         """Return the values of the columns of an entity."""
-        text = None
-        if isinstance(entity, Resource) and entity.is_text:
-            text = (await self.content(entity.sha256)).decode()
+        text = await self._text_of(entity)
         return self._tables.rows[kind].values(entity) | self._tables.native.search_columns(entity, text)
+
+    async def _text_of(self, entity: Entity | None) -> str | None:
+        """Return the content of an entity if it is a text resource."""
+        if isinstance(entity, Resource) and entity.is_text:
+            return (await self.content(entity.sha256)).decode()
+        return None
+
+
+async def _each(log: Sequence[Change]) -> AsyncIterator[Change]:
+    for change in log:
+        yield change
+
+
+def conflicting(change: Change) -> Invalid:
+    """Return the error for a change of a log that does not fit those before it."""
+    problem = f"change {change.seq} conflicts with the changes before it"
+    return Invalid([Problem(f"change {change.seq}", problem)])
+
+
+def outdated(entity: Entity) -> Outdated:
+    """Return the error for an entity that has another version."""
+    kind = kind_of(entity)
+    return Outdated(kind, label_of(entity) if kind != "task" else key_of(entity))
