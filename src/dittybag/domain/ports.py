@@ -585,7 +585,7 @@ class Transaction(Protocol):
         """Apply the log of another workspace to a new one and log the same changes.
 
         The log must include the change that created its default project: the initial change of this workspace
-        is removed first.
+        is removed first. Each change is applied before the next one is asked for.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from dittybag.domain.entities import Entity, type_of
 from dittybag.domain.errors import NameTaken
 from dittybag.domain.ports import Write
 from dittybag.domain.projects import Project
+from dittybag.domain.prompts import Prompt
 from dittybag.storage.postgres.encoded_writes import EncodedWrite, columns_of, encode_write, numbered
 from dittybag.storage.postgres.postgres_connections import VERSION_ERROR, DatabaseError
 from dittybag.storage.sql.sql_transaction import SqlTransaction, conflicting, outdated
@@ -79,8 +80,7 @@ class PostgresTransaction(SqlTransaction):
             after: Any = write.after
             if write.before is None and after is not None and type_of(after).key == "number":
                 after = after if after.number else replace(after, number=seq)
-            text = await self._text_of(after)
-            encoded.append(encode_write(self._tables, write.action, write.before, after, text))
+            encoded.append(await self._encode(write.action, write.before, after))
             logged.append((seq, self._batch, self.now, self._actor, self._interface))
         try:
             numbers = await self._send(logged, encoded)
@@ -98,6 +98,9 @@ class PostgresTransaction(SqlTransaction):
         self._log_end.advance(self._last)
         return [numbered(write.after, number) for write, number in zip(writes, numbers, strict=True)]
 
+    async def _encode(self, action: Action, before: Any, after: Any) -> EncodedWrite:
+        return encode_write(self._tables, action, before, after, await self._text_of(after))
+
     async def _send(self, logged: Sequence[Sequence[Any]], encoded: Sequence[EncodedWrite]) -> list[int]:
         values = [[getattr(write, name) for name in _APPLIED] for write in encoded]
         driver = self._tables.driver
@@ -106,32 +109,31 @@ class PostgresTransaction(SqlTransaction):
         numbers: list[int] = await driver.value(_APPLY, *arguments)
         return numbers
 
-    async def _apply_all(self, log: AsyncIterable[Change]) -> None:
+    async def continue_replay(self, log: Sequence[Change]) -> None:
         waiting: list[Change] = []
-        encoded: list[EncodedWrite] = []
         size = 0
-        async for change in log:
+        for change in log:
             if change.purged is not None:
-                await self._apply_some(waiting, encoded)
-                waiting, encoded, size = [], [], 0
-                await self._apply(change)
+                # It need not fit the row, which may depend on the changes before it.
+                await self._apply_some(waiting)
+                await super()._apply(change)
+                waiting, size = [], 0
                 continue
-            after: Any = change.after
-            write = encode_write(
-                self._tables, change.action, change.before, after, await self._text_of(after)
-            )
             waiting.append(change)
-            encoded.append(write)
-            size += write.size
+            size += _size_of(change)
             if len(waiting) == MAX_WRITES or size > MAX_SIZE:
-                await self._apply_some(waiting, encoded)
-                waiting, encoded, size = [], [], 0
-        await self._apply_some(waiting, encoded)
+                await self._apply_some(waiting)
+                waiting, size = [], 0
+        await self._apply_some(waiting)
 
-    async def _apply_some(self, changes: Sequence[Change], encoded: Sequence[EncodedWrite]) -> None:
+    async def _apply(self, change: Change) -> None:
+        await (super()._apply(change) if change.purged is not None else self._apply_some([change]))
+
+    async def _apply_some(self, changes: Sequence[Change]) -> None:
         """Apply and log changes of another workspace."""
         if not changes:
             return
+        encoded = [await self._encode(change.action, change.before, change.after) for change in changes]
         logged = [(change.seq, change.batch, change.at, change.actor, change.interface) for change in changes]
         try:
             await self._send(logged, encoded)
@@ -142,6 +144,11 @@ class PostgresTransaction(SqlTransaction):
             before: Any = change.before
             raise (outdated(before) if error.sqlstate == VERSION_ERROR else conflicting(change)) from error
         self._log_end.advance(changes[-1].seq)
+
+
+def _size_of(change: Change) -> int:
+    """Return the number of characters that make a change large, roughly."""
+    return sum(len(state.content) for state in (change.before, change.after) if isinstance(state, Prompt))
 
 
 def _place_of(error: Any) -> int | None:

@@ -192,10 +192,10 @@ class StoreWriter:
 
     async def _is_reachable(self) -> bool:
         try:
-            probe = await connect(self._where, writable=False, seconds=PROBE_SECONDS)
-        except (ConnectionLost, StorageError):
-            return False
-        probe.terminate()
+            (await connect(self._where, writable=False, seconds=PROBE_SECONDS)).terminate()
+        except (ConnectionLost, StorageError) as error:
+            # A server that rejects another connection can be reached.
+            return not isinstance(error.__cause__, TimeoutError)
         return True
 
     async def _run_in_transaction(self, jobs: Sequence[WriteJob]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -167,17 +167,15 @@ class SqlTransaction:
             raise ValueError("the workspace already contains changes")
         await self._tables.driver.run("DELETE FROM projects")
         await self._tables.driver.run("DELETE FROM changes")
-        await self._apply_all(log)
-
-    async def continue_replay(self, log: Sequence[Change]) -> None:
-        await self._apply_all(_each(log))
-
-    async def _apply_all(self, log: AsyncIterable[Change]) -> None:
         async for change in log:
             try:
                 await self._apply(change)
             except self._tables.driver.constraint_error as error:
                 raise conflicting(change) from error
+
+    async def continue_replay(self, log: Sequence[Change]) -> None:
+        for change in log:
+            await self._apply(change)
 
     async def _apply(self, change: Change) -> None:
         """Apply and log a change of another workspace."""
@@ -284,11 +282,6 @@ class SqlTransaction:
         if isinstance(entity, Resource) and entity.is_text:
             return (await self.content(entity.sha256)).decode()
         return None
-
-
-async def _each(log: Sequence[Change]) -> AsyncIterator[Change]:
-    for change in log:
-        yield change
 
 
 def conflicting(change: Change) -> Invalid:
