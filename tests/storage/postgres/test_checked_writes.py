@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import Task
 from dittybag.services.idempotency_service import DuplicateCall, IdempotentCall
 from dittybag.services.prompt_service import PromptAddress, PromptChange
+from dittybag.services.workspace import Workspace
 from dittybag.storage.postgres.postgres_connections import LOCK_CLASS, lock_key
 from tests.postgres_servers import PostgresServer
 from tests.repetitions import SEED, repetitions
@@ -37,10 +38,18 @@ async def count_statements(server: PostgresServer, act: Callable[[], Awaitable[A
     return len(re.findall("LOG:  (?:execute|statement)", server.log()[before:]))
 
 
+class AnySyntax:
+    """Accepts all templates, as far as the store can see."""
+
+    async def syntax_error(self, source: str, *, client: Hashable = None) -> None:
+        return None
+
+
 async def test_a_write_takes_few_round_trips(
     server: PostgresServer, schema: str, open_store: OpenStore
 ) -> None:
     session = await open_session(await open_store(server.url(schema=schema, **LOGGED)), "work")
+    session = replace(session, workspace=Workspace(session.store, AnySyntax()))
     tasks = session.workspace.tasks
     prompts = session.workspace.prompts
     numbers = iter(range(1, 100))
@@ -58,8 +67,8 @@ async def test_a_write_takes_few_round_trips(
         ("create prompt", 1, lambda: session.prompt(f"p{next(numbers)}")),
         ("create resource", 1, lambda: session.resource(f"r{next(numbers)}")),
         ("create task", 1, create_task),
-        ("update prompt", 2, update_prompt),
-        ("update resource", 2, lambda: session.change_resource("changed", content=f"{next(numbers)}")),
+        ("update prompt", 3, update_prompt),
+        ("update resource", 3, lambda: session.change_resource("changed", content=f"{next(numbers)}")),
         ("update task", 2, lambda: tasks.update(session.caller, ids[0], title=f"{next(numbers)}")),
         ("complete task", 2, lambda: tasks.complete(session.caller, ids.pop())),
         ("delete prompt", 2, lambda: session.delete_prompt("changed")),
