@@ -13,7 +13,14 @@ import asyncpg  # type: ignore[import-untyped]  # it has no types
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.errors import DittybagError, NameTaken, Outdated, ProjectGone, PromptNotFound
+from dittybag.domain.errors import (
+    DittybagError,
+    NameTaken,
+    Outdated,
+    ProjectGone,
+    PromptNotFound,
+    StorageFailed,
+)
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import Task
@@ -212,6 +219,22 @@ async def test_one_that_fails_does_not_affect_others_of_its_batch(url: str, open
     names = await session.workspace.prompts.names(session.caller, 10)
     assert names == ["a", "b", "first"]
     await check_log(store)
+
+
+async def test_a_write_that_fails_at_the_end_of_the_commit_is_not_acknowledged(
+    server: PostgresServer, schema: str, url: str, open_store: OpenStore
+) -> None:
+    session = await open_session(await open_store(url))
+    # Deferred: it runs after the function has returned its result.
+    server.sql(
+        f"""CREATE FUNCTION {schema}.refuse() RETURNS trigger LANGUAGE plpgsql
+                AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+            CREATE CONSTRAINT TRIGGER refusing AFTER INSERT ON {schema}.changes DEFERRABLE INITIALLY DEFERRED
+                FOR EACH ROW EXECUTE FUNCTION {schema}.refuse()"""
+    )
+    with pytest.raises(StorageFailed, match="nothing was changed"):
+        await session.prompt("refused")
+    assert await session.workspace.prompts.names(session.caller, 10) == []
 
 
 async def test_a_use_case_that_writes_twice_is_a_mistake(url: str, open_store: OpenStore) -> None:

@@ -74,11 +74,6 @@ class CommitJob(Struct, eq=False):
         if self.is_waited_for:
             self.future.set_exception(error)
 
-    def expire(self, where: str) -> None:
-        """Answer a caller that has waited long enough."""
-        error = StorageUnsure if self.in_doubt else StorageUnreachable
-        self.fail(error(where, f"no answer within {ANSWER_SECONDS:.0f} seconds"))
-
     def deliver(self, first_seq: int, numbers: list[int]) -> None:
         if not first_seq:
             self.fail(CheckFailed())
@@ -119,7 +114,7 @@ class Committer:
     async def commit(self, job: CommitJob) -> CommitResult:
         """Commit. Raises `CheckFailed` if something that was read no longer holds."""
         loop = asyncio.get_running_loop()
-        timer = loop.call_at(job.since + ANSWER_SECONDS, job.expire, self._where.display_url)
+        timer = loop.call_at(job.since + ANSWER_SECONDS, self._expire, job)
         self._queue.append(job)
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._run())
@@ -127,6 +122,17 @@ class Committer:
             return await job.future
         finally:
             timer.cancel()
+
+    def _expire(self, job: CommitJob) -> None:
+        """Answer a caller that has waited long enough."""
+        where, problem = self._where.display_url, f"no answer within {ANSWER_SECONDS:.0f} seconds"
+        if job.in_doubt:
+            job.fail(StorageUnsure(where, problem))
+        elif self._connection is None:
+            job.fail(StorageUnreachable(where, problem))
+        else:
+            # There were too many before it.
+            job.fail(StorageBusy(where))
 
     async def close(self) -> None:
         """Finish queued commits. After `CLOSING_SECONDS`, fail the rest."""
