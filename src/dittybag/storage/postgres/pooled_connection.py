@@ -51,4 +51,4 @@ class PooledConnection:
             async with asyncio.timeout(READ_SECONDS):
                 return await self._run(work)
         except TimeoutError as error:
-            raise StorageUnreachable(self._where, "a query was not answered") from error
+            raise StorageUnreachable(self._where, "there was no response to a query") from error

@@ -40,8 +40,8 @@ from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 MAX_BATCH: Final = 64
 MAX_SIZE: Final = 4 << 20
 
-#: When a caller gets an answer, whatever it is.
-ANSWER_SECONDS: Final = 10.0
+#: After this time a caller gets the outcome, even if it is that nobody knows.
+RESPONSE_SECONDS: Final = 10.0
 
 #: How long the function may take: longer than it waits for the lock.
 CALL_SECONDS: Final = 5.0
@@ -114,7 +114,7 @@ class Committer:
     async def commit(self, job: CommitJob) -> CommitResult:
         """Commit. Raises `CheckFailed` if something that was read no longer holds."""
         loop = asyncio.get_running_loop()
-        timer = loop.call_at(job.since + ANSWER_SECONDS, self._expire, job)
+        timer = loop.call_at(job.since + RESPONSE_SECONDS, self._expire, job)
         self._queue.append(job)
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._run())
@@ -124,8 +124,8 @@ class Committer:
             timer.cancel()
 
     def _expire(self, job: CommitJob) -> None:
-        """Answer a caller that has waited long enough."""
-        where, problem = self._where.display_url, f"no answer within {ANSWER_SECONDS:.0f} seconds"
+        """End the wait of a caller."""
+        where, problem = self._where.display_url, f"no response within {RESPONSE_SECONDS:.0f} seconds"
         if job.in_doubt:
             job.fail(StorageUnsure(where, problem))
         elif self._connection is None:
@@ -220,7 +220,7 @@ class Committer:
                 timeout=CALL_SECONDS,
             )  # fmt: skip
         except (*DRIVER_ERRORS, TimeoutError) as error:
-            problem: Exception = ConnectionLost("the call was not answered")
+            problem: Exception = ConnectionLost("there was no response to the call")
             if not isinstance(error, TimeoutError):
                 problem = translate_error(error, connection, self._where.display_url)
             if isinstance(problem, ConnectionLost):
@@ -236,7 +236,7 @@ class Committer:
     async def _settle(self) -> Sequence[int] | None:
         """Return what the last call has made. If nothing, return None, and make sure that it never will.
 
-        Raises `StorageUnsure` if the server does not answer.
+        Raises `StorageUnsure` if the server does not respond.
         """
         backoff = Backoff()
         while True:

@@ -26,7 +26,7 @@ RETRY_SECONDS: Final = 5.0
 
 CONNECT_SECONDS: Final = 5.0
 
-#: How long a writer tries to connect: callers get an answer in time.
+#: How long a writer tries to connect. Callers wait for the outcome meanwhile.
 RECONNECT_SECONDS: Final = 2.0
 
 #: The maximum duration of a statement, and of its wait for a lock.

@@ -140,7 +140,7 @@ class StoreWriter:
 
     def _fail_old_jobs(self) -> None:
         """Fail the jobs that have waited while the server could not be reached: they need not wait again."""
-        problem = StorageUnreachable(self._where.display_url, "the server does not answer")
+        problem = StorageUnreachable(self._where.display_url, "the server does not respond")
         for job in tuple(self._queue):
             if Backoff(job.since).exhausted:
                 self._queue.remove(job)

@@ -1,12 +1,12 @@
 -- A batch of writes is made by one call of a function, which is also its transaction, see docs/decisions/0029. The functions
 -- that the program calls set the search path; those that they call inherit it.
 
--- What the last commit of a writer made, so that a call whose answer was lost can be answered. NULL if the writer has
--- given up this commit: then a call that arrives late must not make it.
+-- What the last commit of a writer made, in case the response to the call is lost. NULL if the writer has given up this
+-- commit: then a call that arrives late must not make it.
 ALTER TABLE writers ADD COLUMN results bigint[];
 
 -- Waits for the writers' lock, and sets what the transaction of a write needs whatever the settings of the session: each
--- statement sees what was committed before it, and the commit is on disk when it is answered. The viewer is the operator.
+-- statement sees what was committed before it, and the commit is on disk before the response. The viewer is the operator.
 CREATE FUNCTION lock_writers(lock_class integer, lock_key integer, milliseconds integer) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -35,7 +35,7 @@ BEGIN
 END
 $$;
 
--- Returns what a commit made whose answer was lost. If it was not made, returns NULL and gives it up, so that it never is.
+-- Returns what a commit made whose response was lost. If it was not made, returns NULL and gives it up, so that it never is.
 CREATE FUNCTION settle_commit(writer uuid, commit_number bigint, lock_class integer, lock_key integer) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
