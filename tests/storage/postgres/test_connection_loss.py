@@ -268,11 +268,12 @@ async def test_holes_in_the_network_neither_lose_nor_repeat_writes(
 ) -> None:
     chance = random.Random(SEED)
     cut_off, other = await open_store(proxied_url), await open_store(url)
-    async with run_clients([cut_off, other], 8) as clients, run_clients([other], 1) as outside:
+    async with run_clients([cut_off, other], 8) as clients:
+        outside = clients[1::2]
         for _ in range(HOLES):
             await asyncio.sleep(chance.uniform(0.1, 1))
             proxy.open_hole()
-            end = time.monotonic() + chance.choice((1, 2, 4, 8, 60)) * chance.uniform(0.5, 1)
+            end = time.monotonic() + chance.choice((1, 2, 4, 8) * 5 + (60,)) * chance.uniform(0.5, 1)
             while time.monotonic() < end:
                 # The others go on.
                 async with asyncio.timeout(5):
@@ -281,9 +282,9 @@ async def test_holes_in_the_network_neither_lose_nor_repeat_writes(
             async with asyncio.timeout(15):
                 await asyncio.gather(*(client.wait_for_more(1) for client in clients))
     titles = await count_titles(other)
-    for client in (*clients, *outside):
+    for client in clients:
         client.check(titles)
-        assert client.slowest < 10.5
+        assert client.slowest < (5 if client in outside else 11)
 
 
 async def test_a_process_that_hangs_in_a_transaction_does_not_block_others_for_long(
