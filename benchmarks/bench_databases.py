@@ -73,7 +73,7 @@ class Cluster(postgres_servers.PostgresServer):
         return self.sql("SHOW server_version")[0].split()[0]
 
     @property
-    def log(self) -> Path:
+    def log_file(self) -> Path:
         """The file with the server's log."""
         return self._folder / "log"
 

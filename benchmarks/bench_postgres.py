@@ -185,7 +185,7 @@ def _count(server: Cluster, workspace: Workspace) -> list[RoundTrips]:
         server.sql(f"ALTER DATABASE {database} SET {setting} = '{value}'")
     with server_on(workspace) as running:
         ids = [key for _, key in workspace.prompts]
-        return count_round_trips(workspace.product.title, running, server.log, ids)
+        return count_round_trips(workspace.product.title, running, server.log_file, ids)
 
 
 if __name__ == "__main__":

@@ -161,6 +161,9 @@ class PostgresServer:
         assert result.returncode == 0, result.stderr.decode()
         return result.stdout.decode().splitlines()
 
+    def log(self) -> str:
+        return (self._folder / "log").read_text(errors="replace")
+
     def files_with(self, text: bytes) -> list[Path]:
         """Return the files of tables and indexes that contain a text, ignoring case."""
         # Writes all pages, and deletes the files of tables that were dropped or rewritten.

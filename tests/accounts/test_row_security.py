@@ -8,9 +8,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dittybag.domain.errors import ChangeNotFound, DittybagError, ProjectGone
-from dittybag.domain.ports import Transaction
+from dittybag.domain.ports import Transaction, Write
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import Task
@@ -185,6 +186,45 @@ def test_rows_cannot_be_inserted_for_other_users(rls_world: World) -> None:
         with pytest.raises(DittybagError):
             rls_world.run(rls_world.workspace.store.write(work, actor="x", viewer="mallory"))
     assert rls_world.last_change() == before
+
+
+def test_a_commit_without_a_lock_writes_nothing_that_the_viewer_may_not(rls_world: World) -> None:
+    store = rls_world.workspace.store
+    times: dict[str, Any] = {"created_at": 1, "updated_at": 1}
+    prompt = Prompt(
+        number=0, id="x", project=rls_world.projects[TEAM_PROJECT], name="x", title="x", content="x", **times
+    )
+
+    async def foreign(transaction: Transaction) -> tuple[Prompt, Task]:
+        (page,) = await transaction.page_of_kind("prompt", 0, 1)
+        tasks = await transaction.page_of_kind("task", 0, 100)
+        return page, next(task for task in tasks if task.user == "alice" and task.project_id is None)
+
+    hidden, task = rls_world.run(store.read(foreign))
+    writes = [
+        Write("create", None, prompt),
+        Write("create", None, Task(id=0, user="alice", title="t", **times)),
+        Write("update", hidden, replace(hidden, content="mine", version=hidden.version + 1)),
+        Write("delete", hidden, None),
+        Write("update", task, replace(task, user="mallory", version=task.version + 1)),
+        Write("delete", task, None),
+    ]
+    before = rls_world.last_change()
+
+    async def make_all() -> list[Any]:
+        own = Task(id=0, user="mallory", title="own", **times)
+        works = [
+            lambda transaction, write=write: transaction.write_all([write])
+            for write in (*writes, Write("create", None, own))
+        ]
+        running = [store.write(work, actor="x", viewer="mallory", checked=True) for work in works]
+        return await asyncio.gather(*running, return_exceptions=True)
+
+    *outcomes, own = rls_world.run(make_all())
+    assert [isinstance(outcome, DittybagError) for outcome in outcomes] == [True] * len(writes), outcomes
+    # The only one that the viewer may make is made, though it shares the call with the others.
+    assert isinstance(own[0], Task)
+    assert rls_world.last_change() == before + 1
 
 
 def test_a_malicious_viewer_name_gives_no_access(rls_world: World) -> None:

@@ -102,12 +102,90 @@ BUGS: Final = (
         "Two servers on one PostgreSQL give two changes the same number, so that one of them fails.",
         (
             (
-                "storage/postgres/postgres_writer.py",
-                'f"BEGIN; SELECT pg_advisory_xact_lock({lock_keys(schema)})"',
-                '"BEGIN; SELECT 1"',
+                "storage/postgres/migrations/0012_write_in_one_call.sql",
+                "    PERFORM pg_advisory_xact_lock(lock_class, lock_key);\n",
+                "",
             ),
         ),
-        ("tests/storage_contract/test_transactions.py",),
+        ("tests/storage/postgres/test_checked_writes.py", "tests/storage_contract/test_transactions.py"),
+    ),
+    Bug(
+        "no-version-check-on-postgres",
+        "Of two servers that change the same version of a task, the second overwrites the first.",
+        (
+            (
+                "storage/postgres/migrations/0012_write_in_one_call.sql",
+                "RETURN row_version = 0 OR EXISTS (SELECT FROM tasks WHERE id = row_number AND version = row_version);",
+                "RETURN true;",
+            ),
+            (
+                "storage/postgres/migrations/0012_write_in_one_call.sql",
+                "FROM json_populate_record(NULL::tasks, others::json))\n"
+                "            WHERE id = row_number AND version = row_version;",
+                "FROM json_populate_record(NULL::tasks, others::json))\n            WHERE id = row_number;",
+            ),
+        ),
+        ("tests/storage/postgres/test_checked_writes.py",),
+    ),
+    Bug(
+        "given-up-commit-made-late",
+        "A write is done twice if PostgreSQL receives it after it was given up.",
+        (
+            (
+                "storage/postgres/migrations/0012_write_in_one_call.sql",
+                "    PERFORM record_commit(writer, commit_number, NULL);\n",
+                "",
+            ),
+        ),
+        ("tests/storage/postgres/test_connection_loss.py",),
+    ),
+    Bug(
+        "call-repeated-after-lost-answer",
+        "A write is done twice if the answer of PostgreSQL is lost.",
+        (
+            (
+                "storage/postgres/postgres_committer.py",
+                "                made = await self._settle()\n",
+                "                await self._settle()\n                made = None\n",
+            ),
+        ),
+        ("tests/storage/postgres/test_connection_loss.py",),
+    ),
+    Bug(
+        "call-repeated-in-doubt",
+        "A write whose outcome cannot be known is repeated, and reported as not done.",
+        (
+            (
+                "storage/postgres/postgres_committer.py",
+                "            except StorageUnsure as error:\n                problem = error\n",
+                "",
+            ),
+        ),
+        ("tests/storage/postgres/test_connection_loss.py",),
+    ),
+    Bug(
+        "no-notification-of-a-call",
+        "A client is not told of changes by another server on PostgreSQL.",
+        (
+            (
+                "storage/postgres/migrations/0012_write_in_one_call.sql",
+                "        PERFORM pg_notify(channel, last_seq::text);\n",
+                "",
+            ),
+        ),
+        ("tests/storage_contract/test_store_notifications.py",),
+    ),
+    Bug(
+        "stale-project",
+        "A server adds to a project that another server has renamed or deleted.",
+        (
+            (
+                "storage/postgres/migrations/0012_write_in_one_call.sql",
+                "WHERE read.id = known_projects[i] AND read.version = known_versions[i]);",
+                "WHERE read.id = known_projects[i] OR true);",
+            ),
+        ),
+        ("tests/storage/postgres/test_checked_writes.py",),
     ),
     Bug(
         "commit-repeated-after-lost-answer",

@@ -462,6 +462,8 @@ class Transaction(Protocol):
 
     #: Microseconds since 1970, UTC.
     now: int
+    #: Whether the commit checks that new values of unique fields are free, so that the use case need not.
+    presumes_free: bool
 
     @property
     def projects(self) -> ProjectRepository: ...
@@ -519,6 +521,10 @@ class Transaction(Protocol):
 
     async def prune_sessions(self, before: int, owner: str, max_count: int) -> None:
         """Delete sessions last used before a time, and the oldest ones of an owner beyond `max_count`."""
+        ...
+
+    def plan_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
+        """Announce `record_idempotency_key` before the first write, which may be the commit."""
         ...
 
     async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
@@ -580,7 +586,7 @@ class Transaction(Protocol):
         """Apply the log of another workspace to a new one and log the same changes.
 
         The log must include the change that created its default project: the initial change of this workspace
-        is removed first.
+        is removed first. Each change is applied before the next one is asked for.
         """
         ...
 
@@ -637,6 +643,8 @@ class Store(Protocol):
 
     #: False if every write would fail.
     writable: bool
+    #: Whether writes take effect in the order in which they are passed to `write`.
+    keeps_order: bool
 
     async def read(
         self,
@@ -657,12 +665,22 @@ class Store(Protocol):
         ...
 
     async def write(
-        self, work: Work[T], *, actor: str, viewer: str | None = None, interface: Interface | None = None
+        self,
+        work: Work[T],
+        *,
+        actor: str,
+        viewer: str | None = None,
+        interface: Interface | None = None,
+        checked: bool = False,
     ) -> T:
         """Run `work` in a write transaction, which is durable when this returns.
 
         `work` may run more than once; only its last run takes effect. `viewer`: as for `read`.
         `actor`, `interface`: logged with each change.
+
+        `checked`: `work` calls `write` or `write_all` at most once and reads nothing after it. It is correct
+        if the version of everything that it has read, and that no other entity has a value of a unique field
+        that it writes, is checked then. A store may run it without a lock, and again if the check fails.
         """
         ...
 

@@ -88,9 +88,9 @@ async def _replay(
     for content in contents:
         await transaction.store_content(content)
     if is_first:
-        await transaction.replay(_each(changes))
-    else:
-        await transaction.continue_replay(changes)
+        await transaction.replay(_each(changes[:1]))
+    # All at once is faster than one at a time.
+    await transaction.continue_replay(changes[1:] if is_first else changes)
 
 
 async def _each(changes: Sequence[Change]) -> AsyncIterator[Change]:

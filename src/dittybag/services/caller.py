@@ -45,7 +45,7 @@ class Caller(Struct, frozen=True):
     folder: ProjectFolder | None = None
     #: Whether tasks of others are left out and a project is any text, as the task contract has it.
     own_tasks_only: bool = False
-    #: Called in the step that passes a write to the store, which keeps the order of writes.
+    #: Called in the step that passes a write to the store, if the store keeps the order of writes.
     when_queued: Callable[[], None] | None = None
 
     @property
@@ -89,20 +89,24 @@ class ScopedStore:
         )
 
     async def write(
-        self, caller: Caller, use_case: Callable[[Transaction, Caller, *Ts], Awaitable[T]], *args: *Ts
+        self,
+        caller: Caller,
+        use_case: Callable[[Transaction, Caller, *Ts], Awaitable[T]],
+        *args: *Ts,
+        checked: bool = False,
     ) -> T:
-        """Run a use case in a write transaction.
+        """Run a use case in a write transaction. `checked`: see `Store.write`.
 
         Raises `DuplicateCall` or `KeyReused` if the caller's idempotency key was used before.
         """
-        if caller.when_queued is not None:
+        if caller.when_queued is not None and self.unscoped.keeps_order:
             caller.when_queued()
         call = caller.call
         work: Work[T] = lambda transaction: use_case(transaction, caller, *args)  # noqa: E731
         if call is not None and not call.is_done:
             work = run_once(call, work)
         result = await self.unscoped.write(
-            work, actor=caller.actor, viewer=caller.viewer, interface=caller.interface
+            work, actor=caller.actor, viewer=caller.viewer, interface=caller.interface, checked=checked
         )
         if call is not None:
             call.is_done = True
@@ -131,15 +135,17 @@ def reading(
 
 
 def writing(
-    use_case: Callable[Concatenate[Transaction, Caller, P], Awaitable[T]],
+    use_case: Callable[Concatenate[Transaction, Caller, P], Awaitable[T]], *, checked: bool = False
 ) -> Callable[Concatenate[Any, Caller, P], Coroutine[Any, Any, T]]:
-    """Return a method that runs a use case in a write transaction."""
+    """Return a method that runs a use case in a write transaction. `checked`: see `Store.write`."""
 
     @wraps(use_case)
     async def method(self: Any, caller: Caller, /, *args: P.args, **kwargs: P.kwargs) -> T:
         store: ScopedStore = self._store
         return await store.write(
-            caller, lambda transaction, caller: use_case(transaction, caller, *args, **kwargs)
+            caller,
+            lambda transaction, caller: use_case(transaction, caller, *args, **kwargs),
+            checked=checked,
         )
 
     return method

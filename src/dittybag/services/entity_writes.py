@@ -71,11 +71,13 @@ _LOOKUPS: Final[Mapping[tuple[Kind, str], Callable[[Transaction, int, str], Awai
 }
 
 
-def is_taken(
+async def is_taken(
     transaction: Transaction, kind: Kind, project: Project | None, field: str, value: str
-) -> Awaitable[object]:
+) -> object:
     """Return something true if an entity of a project, or a project, has a value of a unique field."""
-    return _LOOKUPS[kind, field](transaction, 0 if project is None else project.id, value)
+    if transaction.presumes_free:
+        return None
+    return await _LOOKUPS[kind, field](transaction, 0 if project is None else project.id, value)
 
 
 async def find_conflicts(

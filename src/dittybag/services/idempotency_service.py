@@ -39,13 +39,14 @@ class DuplicateCall(Exception):
 def run_once(call: IdempotentCall, work: Work[T]) -> Work[T]:
     """Wrap `work` so that it raises `DuplicateCall` or `KeyReused` if the key was used before.
 
-    The key is recorded in the same transaction as the work, and write transactions are serialised. So one of
-    two concurrent calls finds the key of the other.
+    The key is recorded in the same transaction as the work, and write transactions are serialised or check
+    that the key is still unused. So one of two concurrent calls finds the key of the other.
     """
 
     async def guarded(transaction: Transaction) -> T:
         if (stored := await _find_valid(transaction, call)) is not None:
             raise DuplicateCall(stored)
+        transaction.plan_idempotency_key(call.owner, call.key, call.digest)
         result = await work(transaction)
         await transaction.record_idempotency_key(call.owner, call.key, call.digest)
         return result

@@ -304,12 +304,12 @@ class PromptService:
         self._syntax = syntax
         self._has_many_tags = False
 
-    delete = writing(delete_prompt)
-    delete_all = writing(delete_prompts)
+    delete = writing(delete_prompt, checked=True)
+    delete_all = writing(delete_prompts, checked=True)
     names = reading(prompt_names)
     listing = reading(list_prompts)
     contents = reading(read_prompts, slow=True)
-    retag = writing(retag_prompt)
+    retag = writing(retag_prompt, checked=True)
     rename_tag = writing(rename_tag)
 
     async def create(
@@ -335,7 +335,7 @@ class PromptService:
             await require_syntax(self._syntax, caller, content)
         base_name = name_from_title(title or "") if name is None else name
         draft = PromptDraft(name, title, _PROMPT.normalise(others), base_name)
-        return await self._store.write(caller, create_prompt, draft)
+        return await self._store.write(caller, create_prompt, draft, checked=True)
 
     async def get(self, caller: Caller, address: PromptAddress) -> Prompt:
         require_project_access(caller)
@@ -352,7 +352,8 @@ class PromptService:
         fields = given_fields(change)
         require(problems(**fields))
         await self._require_syntax(caller, address, change)
-        return await self._store.write(caller, update_prompt, address, _PROMPT.normalise(fields), version)
+        stored = _PROMPT.normalise(fields)
+        return await self._store.write(caller, update_prompt, address, stored, version, checked=True)
 
     async def _require_syntax(self, caller: Caller, address: PromptAddress, change: PromptChange) -> None:
         """Raise `Invalid` if the change makes the prompt a template that cannot be parsed."""

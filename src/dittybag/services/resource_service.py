@@ -30,6 +30,7 @@ from dittybag.services.caller import (
     existing_project,
     readable_project,
     reading,
+    require_project_access,
     require_syntax,
     writable_project,
     writing,
@@ -202,17 +203,15 @@ async def list_uris(transaction: Transaction, caller: Caller, prefix: str, limit
     return await transaction.resources.uris(caller.project, prefix, limit)
 
 
-async def template_after(
-    transaction: Transaction, caller: Caller, name: str, change: ResourceChange
-) -> str | bytes | None:
-    """Return the content of a resource after a change; `None` if it is not a template then."""
-    project = await readable_project(transaction, caller)
-    resource = await _find_by_name(transaction, project, name)
-    uri = resource.uri if change.uri is UNSET else change.uri
-    mime_type = resource.mime_type if change.mime_type is UNSET else change.mime_type
-    if not is_template(uri) or not is_text(mime_type):
-        return None
-    return await transaction.content(resource.sha256) if change.content is UNSET else change.content
+async def lookup_resource(transaction: Transaction, caller: Caller, name: str) -> Resource | None:
+    """Return a resource of the caller's project, if there is one."""
+    require_project_access(caller)
+    return await transaction.resources.by_name(caller.project, name)
+
+
+async def read_content(transaction: Transaction, caller: Caller, resource: Resource) -> bytes:
+    """Return the content of a resource that the caller has read."""
+    return await transaction.content(resource.sha256)
 
 
 class ResourceService:
@@ -225,8 +224,8 @@ class ResourceService:
         #: The MIME types of projects, with the stamp they were read at.
         self._types: dict[int, tuple[Hashable, list[tuple[str, int]]]] = {}
 
-    delete = writing(delete_resource)
-    delete_all = writing(delete_resources)
+    delete = writing(delete_resource, checked=True)
+    delete_all = writing(delete_resources, checked=True)
     get = reading(find_resource)
     by_id = reading(resource_by_id)
     contents = reading(read_contents)
@@ -258,27 +257,40 @@ class ResourceService:
         data = _encode(content, mime_type)
         if is_template(uri) and is_text(mime_type):
             await require_syntax(self._syntax, caller, data.decode())
-        return await self._store.write(caller, create_resource, fields, data)
+        return await self._store.write(caller, create_resource, fields, data, checked=True)
 
     async def update(
         self, caller: Caller, name: str, change: ResourceChange, *, version: int | None = None
     ) -> tuple[Resource, Project]:
         """See `update_resource`."""
         await self._require_syntax(caller, name, change)
-        return await self._store.write(caller, update_resource, name, change, version)
+        return await self._store.write(caller, update_resource, name, change, version, checked=True)
 
     async def _require_syntax(self, caller: Caller, name: str, change: ResourceChange) -> None:
         """Raise `Invalid` if the change makes the resource a template that cannot be parsed."""
         if self._syntax is None or change.content is change.uri is change.mime_type is UNSET:
             return
         try:
-            content = await self._store.read(caller, template_after, name, change)
-            text = content.decode() if isinstance(content, bytes) else content
+            text = await self._template_after(caller, name, change)
         except (NotFound, UnicodeDecodeError):
             # The update reports it.
             return
         if text is not None:
             await require_syntax(self._syntax, caller, text)
+
+    async def _template_after(self, caller: Caller, name: str, change: ResourceChange) -> str | None:
+        """Return the content of a resource after a change; `None` if it is not a template then."""
+        resource = await self._store.read(caller, lookup_resource, name, single=True)
+        if resource is None:
+            return None
+        uri = resource.uri if change.uri is UNSET else change.uri
+        mime_type = resource.mime_type if change.mime_type is UNSET else change.mime_type
+        if not is_template(uri) or not is_text(mime_type):
+            return None
+        content = change.content
+        if content is UNSET:
+            content = await self._store.read(caller, read_content, resource, single=True)
+        return content.decode() if isinstance(content, bytes) else content
 
     async def page(self, caller: Caller, query: ResourceQuery) -> ResourcePage:
         """See `page_resources`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,8 +16,8 @@ from dittybag.domain.tasks import Task
 USER = "worker"
 
 
-async def create_task(store: Store, title: str) -> Task:
-    """Create a task."""
+async def create_task(store: Store, title: str, *, checked: bool = True) -> Task:
+    """Create a task, without or with the lock."""
 
     async def work(transaction: Transaction) -> Task:
         now = transaction.now
@@ -25,7 +26,7 @@ async def create_task(store: Store, title: str) -> Task:
         assert stored is not None
         return stored
 
-    return await store.write(work, actor="worker")
+    return await store.write(work, actor="worker", checked=checked)
 
 
 async def count_titles(store: Store) -> Counter[str]:
@@ -46,8 +47,11 @@ async def count_titles(store: Store) -> Counter[str]:
 
 @asynccontextmanager
 async def run_clients(stores: Sequence[Store], count: int) -> AsyncIterator[list[WorkloadClient]]:
-    """Run `count` clients, spread over the stores, until the end of the block."""
-    clients = [WorkloadClient(stores[number % len(stores)], f"w{number}") for number in range(count)]
+    """Run `count` clients, spread over the stores, until the end of the block. Every third one locks."""
+    clients = [
+        WorkloadClient(stores[number % len(stores)], f"w{number}", checked=number % 3 != 0)
+        for number in range(count)
+    ]
     stop = asyncio.Event()
     work = [asyncio.create_task(client.run(stop)) for client in clients]
     try:
@@ -60,12 +64,15 @@ async def run_clients(stores: Sequence[Store], count: int) -> AsyncIterator[list
 class WorkloadClient:
     """A client that creates one task after the other, and remembers which were acknowledged."""
 
-    def __init__(self, store: Store, name: str) -> None:
+    def __init__(self, store: Store, name: str, *, checked: bool) -> None:
         self.acknowledged: list[str] = []
         self.failed: list[tuple[str, StorageError]] = []
         self._store = store
+        self._checked = checked
         self._name = name
         self._number = 0
+        #: In seconds.
+        self.slowest = 0.0
         self._more = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -73,13 +80,15 @@ class WorkloadClient:
         while not stop.is_set():
             self._number += 1
             title = f"{self._name}-{self._number}"
+            began = time.monotonic()
             try:
-                await create_task(self._store, title)
+                await create_task(self._store, title, checked=self._checked)
             except StorageError as error:
                 self.failed.append((title, error))
             else:
                 self.acknowledged.append(title)
                 self._more.set()
+            self.slowest = max(self.slowest, time.monotonic() - began)
 
     async def wait_for_more(self, count: int) -> None:
         """Wait for `count` more acknowledgements."""

@@ -167,7 +167,11 @@ DOWN_MIGRATIONS = {
         DROP INDEX resources_by_update, resources_by_size, resources_by_type;
         DROP INDEX shared_tasks_in_order, waiting_tasks;
     """,
-    12: "",
+    12: """
+        DROP FUNCTION lock_writers, record_commit, settle_commit, write_fits, write_row, take_number,
+            numbered_state, commit_writes, apply_changes;
+        ALTER TABLE writers DROP COLUMN results;
+    """,
     13: "DROP FUNCTION take_requests; DROP TABLE request_buckets;",
     6: "",
     5: "ALTER TABLE sessions DROP COLUMN owner;",

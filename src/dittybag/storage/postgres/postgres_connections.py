@@ -28,6 +28,9 @@ RETRY_SECONDS: Final = 5.0
 
 CONNECT_SECONDS: Final = 5.0
 
+#: How long a writer tries to connect. Callers wait for the outcome meanwhile.
+RECONNECT_SECONDS: Final = 2.0
+
 #: The maximum duration of a statement, and of its wait for a lock.
 STATEMENT_SECONDS: Final = 30.0
 LOCK_SECONDS: Final = 25.0
@@ -100,7 +103,7 @@ class PostgresConnection(Protocol):
 
     async def fetchrow(self, query: str, *values: Any) -> Any: ...
 
-    async def fetchval(self, query: str, *values: Any) -> Any: ...
+    async def fetchval(self, query: str, *values: Any, timeout: float | None = None) -> Any: ...  # noqa: ASYNC109  # asyncpg's signature
 
     async def begin(self, *statements: str) -> None: ...
 
@@ -203,11 +206,16 @@ def quoted(name: str) -> str:
 
 
 def lock_keys(schema: str) -> str:
-    """Return the arguments of a workspace's advisory lock.
+    """Return the arguments of a workspace's advisory lock."""
+    return f"{LOCK_CLASS}, {lock_key(schema)}"
+
+
+def lock_key(schema: str) -> int:
+    """Return the second number of a workspace's advisory lock.
 
     Two schemas with the same hash only wait for each other.
     """
-    return f"{LOCK_CLASS}, {crc32(schema.encode()) - (1 << 31)}"
+    return crc32(schema.encode()) - (1 << 31)
 
 
 def notification_channel(schema: str) -> str:
@@ -359,6 +367,12 @@ _ERROR_CLASSES: Final[tuple[_ErrorClass, ...]] = (
 
 #: All errors of the driver and the server.
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+
+#: All errors of the server.
+DatabaseError: Final = asyncpg.PostgresError
+
+#: What `apply_changes` raises if a row has another version.
+VERSION_ERROR: Final = "DBAG1"
 
 #: A violation of a unique, foreign-key or check constraint.
 ConstraintError: Final = asyncpg.IntegrityConstraintViolationError

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
-from typing import Any, Self, TypeVar
+from functools import partial
+from typing import Any, Final, Self, TypeVar, cast
 
 from dittybag.domain.changes import ChangeNotification, Interface
 from dittybag.domain.entities import Kind
-from dittybag.domain.errors import StorageClosed, StorageFailed, WorkspaceNotFound
+from dittybag.domain.errors import (
+    DittybagError,
+    StorageClosed,
+    StorageError,
+    StorageFailed,
+    WorkspaceNotFound,
+)
 from dittybag.domain.ports import ReplicaStatus, Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.storage.clock import now_microseconds
 from dittybag.storage.postgres import trigram_indexes
+from dittybag.storage.postgres.borrowed_connection import BorrowedConnection
+from dittybag.storage.postgres.checked_transaction import (
+    CheckedTransaction,
+    CheckFailed,
+    CommitResult,
+    LockNeeded,
+    PlannedCommit,
+    ProjectCache,
+)
 from dittybag.storage.postgres.migrations.postgres_migrations import is_current, is_missing, migrate
 from dittybag.storage.postgres.postgres_change_feed import ChangeFeed
+from dittybag.storage.postgres.postgres_committer import CommitJob, Committer
 from dittybag.storage.postgres.postgres_connections import (
     PostgresAddress,
     PostgresConnection,
@@ -35,14 +52,22 @@ from dittybag.storage.sql.sql_transaction import SqlTransaction
 
 T = TypeVar("T")
 
+#: How often a checked write is tried without a lock: first by presuming, then by reading everything.
+CHECKED_ATTEMPTS: Final = 3
+
+#: Each user who writes has tables.
+MAX_CACHED_VIEWERS: Final = 256
+
 
 class PostgresStore:
     """See `dittybag.domain.ports.Store`.
 
-    Reads use two pools of connections. The writer and the change feed have one connection each.
+    Reads use two pools of connections. The committer, the writer and the change feed have one each.
     """
 
     writable = True
+    #: A checked write reads before it is queued.
+    keeps_order = False
 
     def __init__(
         self,
@@ -58,6 +83,9 @@ class PostgresStore:
         self._readers = ReaderConnections(where)
         self._replicas = ReadReplicas(replicas, self._read_log_ends)
         self.request_buckets = PostgresRequestBuckets(where)
+        #: For checked writes, by viewer.
+        self._checked: dict[str | None, tuple[PostgresTables, ProjectCache]] = {}
+        self._committer: Committer
         self._writer: StoreWriter
         self._feed: ChangeFeed
         self._closed = False
@@ -109,6 +137,7 @@ class PostgresStore:
             await migrate(self._where, schema)
         seq = await self._readers.run(read_seq)
         self._feed = ChangeFeed(self._where, schema, seq)
+        self._committer = Committer(self._where, schema, self._feed.record_own_change)
         self._writer = StoreWriter(self._where, schema, self._clock, self._feed.record_own_change)
 
     async def check(self) -> None:
@@ -171,17 +200,93 @@ class PostgresStore:
     # Writing
 
     async def write(
-        self, work: Work[T], *, actor: str, viewer: str | None = None, interface: Interface | None = None
+        self,
+        work: Work[T],
+        *,
+        actor: str,
+        viewer: str | None = None,
+        interface: Interface | None = None,
+        checked: bool = False,
     ) -> T:
         self._require_open()
-        loop = asyncio.get_running_loop()
+        since = asyncio.get_running_loop().time()
+        for attempt in range(CHECKED_ATTEMPTS if checked else 0):
+            commit = partial(self._commit, actor, viewer, interface, since)
+            try:
+                return await self._write_checked(work, viewer, commit, presumes=attempt == 0)
+            except CheckFailed:
+                continue
+            except LockNeeded:
+                break
+        return await self._write_locked(work, actor, viewer, interface, since)
+
+    async def _write_checked(
+        self,
+        work: Work[T],
+        viewer: str | None,
+        commit: Callable[[PlannedCommit], Awaitable[CommitResult]],
+        *,
+        presumes: bool,
+    ) -> T:
+        """Run `work` without a lock. Raises `CheckFailed` and `LockNeeded`; then nothing was written."""
+        tables, cache = self._checked_tables(viewer)
+        transaction = CheckedTransaction(tables, self._clock(), cache, commit, presumes=presumes)
+        try:
+            result = await work(transaction)
+        except CheckFailed:
+            cache.clear()
+            raise
+        except DittybagError as error:
+            if isinstance(error, StorageError) or not transaction.used_cache:
+                raise
+            # It may be due to a project that has changed meanwhile.
+            raise CheckFailed from error
+        if transaction.used_cache and not transaction.has_committed:
+            raise CheckFailed
+        return result
+
+    def _checked_tables(self, viewer: str | None) -> tuple[PostgresTables, ProjectCache]:
+        """Return tables that read on pooled connections, and the projects that were read by them."""
+        if (known := self._checked.get(viewer)) is None:
+            if len(self._checked) >= MAX_CACHED_VIEWERS:
+                self._checked.clear()
+            run = partial(self._retry_on_connection, viewer)
+            # Checked use cases only read, which needs no more of a connection than this.
+            connection = cast("PostgresConnection", BorrowedConnection(run))
+            known = PostgresTables(connection), ProjectCache()
+            self._checked[viewer] = known
+        return known
+
+    async def _retry_on_connection(self, viewer: str | None, work: Callable[[PostgresTables], Any]) -> Any:
+        return await retry_until_connected(lambda: self._readers.run(work, viewer), self.path)
+
+    async def _commit(
+        self,
+        actor: str,
+        viewer: str | None,
+        interface: Interface | None,
+        since: float,
+        planned: PlannedCommit,
+    ) -> CommitResult:
+        self._require_open()
+        future = asyncio.get_running_loop().create_future()
+        return await self._committer.commit(
+            CommitJob(
+                planned=planned, actor=actor, viewer=viewer, interface=interface, future=future, since=since
+            )
+        )
+
+    async def _write_locked(
+        self, work: Work[T], actor: str, viewer: str | None, interface: Interface | None, since: float
+    ) -> T:
+        self._require_open()
         job = WriteJob(
             work=work,
             actor=actor,
             viewer=viewer,
             interface=interface,
-            future=loop.create_future(),
-            since=loop.time(),
+            future=asyncio.get_running_loop().create_future(),
+            since=since,
         )
         self._writer.submit(job)
         try:
@@ -211,7 +316,7 @@ class PostgresStore:
             return
         self._closed = True
         await self._feed.close()
-        await self._writer.close()
+        await asyncio.gather(self._committer.close(), self._writer.close())
         await self._replicas.close()
         await self._readers.close()
         await self.request_buckets.close()

@@ -18,21 +18,24 @@ from msgspec import Struct
 from dittybag.domain.changes import Interface
 from dittybag.domain.errors import StorageClosed, StorageError, StorageUnreachable, StorageUnsure
 from dittybag.domain.ports import Work
+from dittybag.storage.postgres.connection_monitor import ConnectionMonitor
 from dittybag.storage.postgres.log_end import ViewedLogEnd
 from dittybag.storage.postgres.migrations.postgres_migrations import require_current
 from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
+    RECONNECT_SECONDS,
     ConnectionLost,
     PostgresAddress,
     PostgresConnection,
     connect,
     lock_keys,
     notification_channel,
+    quoted,
     translate_error,
 )
 from dittybag.storage.postgres.postgres_queries import PostgresTables
+from dittybag.storage.postgres.postgres_transaction import PostgresTransaction
 from dittybag.storage.postgres.retry import Backoff
-from dittybag.storage.sql.sql_transaction import SqlTransaction
 
 #: At most this many jobs share a commit, because the lock is held until then.
 MAX_BATCH: Final = 64
@@ -40,16 +43,16 @@ MAX_BATCH: Final = 64
 #: How long closing waits for queued jobs.
 CLOSING_SECONDS: Final = 5.0
 
-#: Commit records of other writers are deleted after this many microseconds.
-_RECORD_LIFETIME: Final = 7 * 24 * 3600 * 1_000_000
+#: How long other writers wait for a process that hangs in a transaction.
+_IDLE: Final = "SET LOCAL idle_in_transaction_session_timeout = '3s'"
+
+#: How long a transaction waits for the lock, in milliseconds.
+_LOCK_MILLISECONDS: Final = 8_000
 
 #: Records the commit within the transaction, notifies the change feeds, and returns the schema version.
 _RECORD_COMMIT: Final = """
-WITH recorded AS (
-    INSERT INTO writers (id, last, at) VALUES ($1, $2, $3)
-    ON CONFLICT (id) DO UPDATE SET last = excluded.last, at = excluded.at
-)
-SELECT coalesce(max(number), 0), CASE WHEN $5 <> '' THEN pg_notify($4, $5) END FROM migrations
+SELECT coalesce(max(number), 0), record_commit($1, $2, '{}'), CASE WHEN $4 <> '' THEN pg_notify($3, $4) END
+FROM migrations
 """
 
 
@@ -87,7 +90,11 @@ class StoreWriter:
         self._where = where
         self._clock = clock
         self._committed = committed
-        self._lock = f"SELECT pg_advisory_xact_lock({lock_keys(schema)})"
+        self._begin = (
+            _IDLE,
+            f"SELECT {quoted(schema)}.lock_writers({lock_keys(schema)}, {_LOCK_MILLISECONDS})",
+        )
+        self._settle = f"SELECT {quoted(schema)}.settle_commit($1, $2, {lock_keys(schema)})"
         self._channel = notification_channel(schema)
         self._id = uuid4()
         #: The number of the last recorded commit.
@@ -96,6 +103,8 @@ class StoreWriter:
         self._running: list[WriteJob] = []
         self._task: asyncio.Task[None] | None = None
         self._tables: PostgresTables | None = None
+        #: A dead connection may not report an error.
+        self._monitor = ConnectionMonitor(where, self._in_use, lambda: None)
 
     def submit(self, job: WriteJob) -> None:
         self._queue.append(job)
@@ -115,8 +124,12 @@ class StoreWriter:
             job.error = StorageClosed(self._where.display_url)
             job.deliver()
         self._queue.clear()
+        await self._monitor.close()
         if self._tables is not None:
             await asyncio.gather(self._tables.connection.close(timeout=1), return_exceptions=True)
+
+    def _in_use(self) -> list[PostgresConnection]:
+        return [self._tables.connection] if self._running and self._tables is not None else []
 
     async def _run(self) -> None:
         while self._queue:
@@ -125,7 +138,18 @@ class StoreWriter:
             await self._run_jobs(self._running)
             for job in self._running:
                 job.deliver()
+            if any(isinstance(job.error, StorageUnreachable | StorageUnsure) for job in self._running):
+                self._fail_old_jobs()
             self._running = []
+
+    def _fail_old_jobs(self) -> None:
+        """Fail the jobs that have waited while the server could not be reached: they need not wait again."""
+        problem = StorageUnreachable(self._where.display_url, "the server does not respond")
+        for job in tuple(self._queue):
+            if Backoff(job.since).exhausted:
+                self._queue.remove(job)
+                job.error = problem
+                job.deliver()
 
     async def _run_jobs(self, jobs: list[WriteJob]) -> None:
         if jobs and not await self._run_with_retry(jobs) and len(jobs) > 1:
@@ -164,19 +188,22 @@ class StoreWriter:
         Raises `ConnectionLost` if it was certainly not committed.
         """
         if self._tables is None or self._tables.connection.is_closed():
-            self._tables = PostgresTables(await connect(self._where, writable=True))
+            self._tables = PostgresTables(
+                await connect(self._where, writable=True, seconds=RECONNECT_SECONDS)
+            )
         tables, connection = self._tables, self._tables.connection
+        self._monitor.start()
         end = ViewedLogEnd(tables)
         # The operator is the viewer at the beginning of every transaction.
         tables.row_security.assume_for_transaction(None)
         try:
-            await connection.begin(self._lock)
+            await connection.begin(*self._begin)
             wrote = False
             for job in jobs:
                 await end.set_viewer(job.viewer)
                 tables.driver.wrote = False
                 if not await self._run_job(
-                    job, SqlTransaction(tables, self._clock(), job.actor, job.interface, end)
+                    job, PostgresTransaction(tables, self._clock(), job.actor, job.interface, end)
                 ):
                     await connection.execute("ROLLBACK")
                     return False
@@ -193,7 +220,7 @@ class StoreWriter:
             self._committed(seq)
         return True
 
-    async def _run_job(self, job: WriteJob, transaction: SqlTransaction) -> bool:
+    async def _run_job(self, job: WriteJob, transaction: PostgresTransaction) -> bool:
         """Run one job. Returns whether the transaction may be committed."""
         if job.abandoned:
             # The caller was cancelled while this process waited for the lock.
@@ -216,12 +243,9 @@ class StoreWriter:
 
     async def _record_commit(self, connection: PostgresConnection, seq: int) -> None:
         """Record this commit in the transaction, so that it can be found later."""
-        now = self._clock()
-        if self._commit_number == 0:
-            await connection.execute("DELETE FROM writers WHERE at < $1", now - _RECORD_LIFETIME)
         self._commit_number += 1
         version = await connection.fetchval(
-            _RECORD_COMMIT, self._id, self._commit_number, now, self._channel, str(seq or "")
+            _RECORD_COMMIT, self._id, self._commit_number, self._channel, str(seq or "")
         )
         # Another process may have upgraded the schema meanwhile.
         require_current(version, self._where)
@@ -255,14 +279,10 @@ class StoreWriter:
             await backoff.wait()
 
     async def _find_commit_record(self) -> bool:
-        self._tables = PostgresTables(await connect(self._where, writable=True))
-        # When we get the lock, the old transaction has ended, committed or not.
-        await self._connected.connection.begin(self._lock)
-        found: int | None = await self._connected.connection.fetchval(
-            "SELECT last FROM writers WHERE id = $1", self._id
-        )
-        await self._connected.connection.execute("ROLLBACK")
-        return found == self._commit_number
+        self._tables = PostgresTables(await connect(self._where, writable=True, seconds=RECONNECT_SECONDS))
+        # When it gets the lock, the old transaction has ended, committed or not.
+        made = await self._connected.connection.fetchval(self._settle, self._id, self._commit_number)
+        return made is not None
 
     def _drop_connection(self) -> None:
         """Drop the connection, so that the server rolls back. The next transaction opens a new one."""

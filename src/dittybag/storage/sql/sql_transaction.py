@@ -45,6 +45,8 @@ class LogEnd:
 class SqlTransaction:
     """See `dittybag.domain.ports.Transaction`."""
 
+    presumes_free = False
+
     def __init__(
         self,
         tables: ConnectedTables,
@@ -116,6 +118,9 @@ class SqlTransaction:
     async def delete_sessions_with(self, text: str) -> None:
         await self.sessions.delete_with(text.encode())
 
+    def plan_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
+        """Do nothing: it is recorded in the same transaction."""
+
     async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
         seqs = self._batch or None, self._last or None
         await self.idempotency.insert(owner, key, digest, self.now, seqs)
@@ -166,8 +171,7 @@ class SqlTransaction:
             try:
                 await self._apply(change)
             except self._tables.driver.constraint_error as error:
-                problem = "conflicts with the changes before it"
-                raise Invalid([Problem(f"change {change.seq}", f"change {change.seq} {problem}")]) from error
+                raise conflicting(change) from error
 
     async def continue_replay(self, log: Sequence[Change]) -> None:
         for change in log:
@@ -266,11 +270,27 @@ class SqlTransaction:
         else:
             done = await rows.update(number, before.version, await self._values(kind, after))
         if not done:
-            raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))
+            raise outdated(before)
 
     async def _values(self, kind: Kind, entity: Any) -> dict[str, Any]:
         """Return the values of the columns of an entity."""
-        text = None
-        if isinstance(entity, Resource) and entity.is_text:
-            text = (await self.content(entity.sha256)).decode()
+        text = await self._text_of(entity)
         return self._tables.rows[kind].values(entity) | self._tables.native.search_columns(entity, text)
+
+    async def _text_of(self, entity: Entity | None) -> str | None:
+        """Return the content of an entity if it is a text resource."""
+        if isinstance(entity, Resource) and entity.is_text:
+            return (await self.content(entity.sha256)).decode()
+        return None
+
+
+def conflicting(change: Change) -> Invalid:
+    """Return the error for a change of a log that does not fit those before it."""
+    problem = f"change {change.seq} conflicts with the changes before it"
+    return Invalid([Problem(f"change {change.seq}", problem)])
+
+
+def outdated(entity: Entity) -> Outdated:
+    """Return the error for an entity that has another version."""
+    kind = kind_of(entity)
+    return Outdated(kind, label_of(entity) if kind != "task" else key_of(entity))

@@ -56,9 +56,10 @@ class SqliteStore:
     """See `dittybag.domain.ports.Store`.
 
     Quick reads run on the event loop, slow ones in a thread pool, and writes in the writer thread. SQLite has
-    no row-level security, so `viewer` is ignored.
+    no row-level security, so `viewer` is ignored. So is `checked`: a lock takes no round trip.
     """
 
+    keeps_order = True
     #: Each process counts its own requests.
     request_buckets = None
 
@@ -212,7 +213,13 @@ class SqliteStore:
     # Writing
 
     async def write(
-        self, work: Work[T], *, actor: str, viewer: str | None = None, interface: Interface | None = None
+        self,
+        work: Work[T],
+        *,
+        actor: str,
+        viewer: str | None = None,
+        interface: Interface | None = None,
+        checked: bool = False,
     ) -> T:
         self._require_open()
         loop = self._loop = get_running_loop()

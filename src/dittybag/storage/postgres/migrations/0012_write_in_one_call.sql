@@ -1,2 +1,324 @@
--- A batch of writes is made by one call of a function. SQLite needs none.
-SELECT 1;
+-- A batch of writes is made by one call of a function, which is also its transaction, see docs/decisions/0029. The functions
+-- that the program calls set the search path; those that they call inherit it.
+
+-- What the last commit of a writer made, in case the response to the call is lost. NULL if the writer has given up this
+-- commit: then a call that arrives late must not make it.
+ALTER TABLE writers ADD COLUMN results bigint[];
+
+-- Waits for the writers' lock, and sets what the transaction of a write needs whatever the settings of the session: each
+-- statement sees what was committed before it, and the commit is on disk before the response. The viewer is the operator.
+CREATE FUNCTION lock_writers(lock_class integer, lock_key integer, milliseconds integer) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'writers need the isolation level read committed';
+    END IF;
+    PERFORM set_config('dittybag.viewer', '', true), set_config('lock_timeout', milliseconds::text, true);
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    PERFORM pg_advisory_xact_lock(lock_class, lock_key);
+END
+$$;
+
+-- Records a commit of a writer; with NULL as `made`, that it was given up.
+CREATE FUNCTION record_commit(writer uuid, commit_number bigint, made bigint[]) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    now_at bigint := extract(epoch FROM clock_timestamp()) * 1000000;
+BEGIN
+    IF commit_number = 1 THEN
+        -- Records of processes that ended long ago.
+        DELETE FROM writers WHERE at < now_at - 7 * 24 * 3600 * 1000000::bigint;
+    END IF;
+    INSERT INTO writers (id, last, at, results) VALUES (writer, commit_number, now_at, made)
+    ON CONFLICT (id) DO UPDATE SET last = excluded.last, at = excluded.at, results = excluded.results;
+END
+$$;
+
+-- Returns what a commit made whose response was lost. If it was not made, returns NULL and gives it up, so that it never is.
+CREATE FUNCTION settle_commit(writer uuid, commit_number bigint, lock_class integer, lock_key integer) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    found writers;
+BEGIN
+    PERFORM lock_writers(lock_class, lock_key, 4000);
+    SELECT * INTO found FROM writers WHERE id = writer;
+    IF found.last >= commit_number THEN
+        RETURN found.results;
+    END IF;
+    PERFORM record_commit(writer, commit_number, NULL);
+    RETURN NULL;
+END
+$$;
+
+-- Whether a write can be made: an existing row has the version that was read, and new values of unique fields are free.
+-- `row_version` is 0 for a new row; a unique value is NULL if it does not change.
+CREATE FUNCTION write_fits(
+    row_kind text, row_number bigint, row_version bigint, row_project bigint, row_name text, row_other text
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    CASE row_kind
+    WHEN 'prompt' THEN
+        RETURN (row_version = 0 OR EXISTS (SELECT FROM prompts WHERE number = row_number AND version = row_version))
+            AND NOT EXISTS (SELECT FROM prompts WHERE project = row_project AND name = row_name)
+            AND NOT EXISTS (SELECT FROM prompts WHERE project = row_project AND title = row_other);
+    WHEN 'resource' THEN
+        RETURN (row_version = 0 OR EXISTS (SELECT FROM resources WHERE number = row_number AND version = row_version))
+            AND NOT EXISTS (SELECT FROM resources WHERE project = row_project AND name = row_name)
+            AND NOT EXISTS (SELECT FROM resources WHERE project = row_project AND uri_digest = row_other::bytea);
+    WHEN 'task' THEN
+        RETURN row_version = 0 OR EXISTS (SELECT FROM tasks WHERE id = row_number AND version = row_version);
+    END CASE;
+END
+$$;
+
+-- Makes one write, and returns whether the row had the version. `state` is the state after it as in the change log, NULL to
+-- delete the row. `others` has the columns that are not in the state.
+CREATE FUNCTION write_row(row_kind text, row_number bigint, row_version bigint, state text, others text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    CASE row_kind
+    WHEN 'prompt' THEN
+        IF state IS NULL THEN
+            DELETE FROM prompts WHERE number = row_number AND version = row_version;
+        ELSIF row_version = 0 THEN
+            INSERT INTO prompts (
+                number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version,
+                folded_title, folded_content, words, word_count)
+            SELECT
+                number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version,
+                folded_title, folded_content, words, word_count
+            FROM json_populate_record(json_populate_record(NULL::prompts, state::json), others::json);
+        ELSE
+            UPDATE prompts SET (
+                number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version,
+                folded_title, folded_content, words, word_count
+            ) = (SELECT
+                number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version,
+                folded_title, folded_content, words, word_count
+            FROM json_populate_record(json_populate_record(NULL::prompts, state::json), others::json))
+            WHERE number = row_number AND version = row_version;
+        END IF;
+    WHEN 'resource' THEN
+        IF state IS NULL THEN
+            DELETE FROM resources WHERE number = row_number AND version = row_version;
+        ELSIF row_version = 0 THEN
+            INSERT INTO resources (
+                number, id, project, name, uri, uri_digest, title, description, mime_type, is_text, is_template, sha256,
+                size, created_at, updated_at, version, folded_title, folded_content, words, word_count)
+            SELECT
+                number, id, project, name, uri, uri_digest, title, description, mime_type, is_text, is_template, sha256,
+                size, created_at, updated_at, version, folded_title, folded_content, words, word_count
+            FROM json_populate_record(json_populate_record(NULL::resources, state::json), others::json);
+        ELSE
+            UPDATE resources SET (
+                number, id, project, name, uri, uri_digest, title, description, mime_type, is_text, is_template, sha256,
+                size, created_at, updated_at, version, folded_title, folded_content, words, word_count
+            ) = (SELECT
+                number, id, project, name, uri, uri_digest, title, description, mime_type, is_text, is_template, sha256,
+                size, created_at, updated_at, version, folded_title, folded_content, words, word_count
+            FROM json_populate_record(json_populate_record(NULL::resources, state::json), others::json))
+            WHERE number = row_number AND version = row_version;
+        END IF;
+    WHEN 'task' THEN
+        IF state IS NULL THEN
+            DELETE FROM tasks WHERE id = row_number AND version = row_version;
+        ELSIF row_version = 0 THEN
+            INSERT INTO tasks (
+                id, "user", title, project, priority, energy, time_estimate, notes, due_date, completed_at, created_at,
+                updated_at, version, status, project_id, blocked_by, parent, assignee, labels, links, comments,
+                folded_title, folded_notes, words, word_count)
+            SELECT
+                row_number, "user", title, project, priority, energy, time_estimate, notes, due_date, completed_at, created_at,
+                updated_at, version, status, project_id, blocked_by, parent, assignee, labels, links, comments,
+                folded_title, folded_notes, words, word_count
+            FROM json_populate_record(NULL::tasks, others::json);
+        ELSE
+            UPDATE tasks SET (
+                "user", title, project, priority, energy, time_estimate, notes, due_date, completed_at, created_at,
+                updated_at, version, status, project_id, blocked_by, parent, assignee, labels, links, comments,
+                folded_title, folded_notes, words, word_count
+            ) = (SELECT
+                "user", title, project, priority, energy, time_estimate, notes, due_date, completed_at, created_at,
+                updated_at, version, status, project_id, blocked_by, parent, assignee, labels, links, comments,
+                folded_title, folded_notes, words, word_count
+            FROM json_populate_record(NULL::tasks, others::json))
+            WHERE id = row_number AND version = row_version;
+        END IF;
+    WHEN 'project' THEN
+        IF state IS NULL THEN
+            DELETE FROM projects WHERE id = row_number AND version = row_version;
+        ELSIF row_version = 0 THEN
+            INSERT INTO projects (id, name, created_at, updated_at, version)
+            SELECT id, name, created_at, updated_at, version FROM json_populate_record(NULL::projects, state::json);
+        ELSE
+            UPDATE projects SET (name, created_at, updated_at, version) = (
+                SELECT name, created_at, updated_at, version FROM json_populate_record(NULL::projects, state::json))
+            WHERE id = row_number AND version = row_version;
+        END IF;
+    END CASE;
+    RETURN FOUND;
+END
+$$;
+
+-- Takes the next number of a table with numbers of its own, or the given one if it is not 0.
+CREATE FUNCTION take_number(row_kind text, given bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    taken bigint;
+BEGIN
+    UPDATE counters SET last = greatest(last + (given = 0)::int, given) WHERE name = row_kind || 's'
+    RETURNING CASE WHEN given = 0 THEN last ELSE given END INTO taken;
+    RETURN taken;
+END
+$$;
+
+-- Puts the number of a new row into its state, which begins with {"number":0 or {"id":0.
+CREATE FUNCTION numbered_state(state text, row_number bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN starts_with(state, '{"number":0,') THEN '{"number":' || row_number || substr(state, 12)
+                WHEN starts_with(state, '{"id":0,') THEN '{"id":' || row_number || substr(state, 8)
+                ELSE state END
+$$;
+
+-- Makes the writes of several use cases and commits them: each of them as a whole, or not at all if what it has read no
+-- longer holds. Returns the schema version, the `seq` of the last change, the `seq` of the first change of each use case,
+-- 0 if it was left out, and the number of each written row. Nothing is written if the schema has another version.
+CREATE FUNCTION commit_writes(
+    writer uuid, commit_number bigint, lock_class integer, lock_key integer, channel text, known_schema bigint,
+    -- Of each use case. Without an idempotency key, its key is NULL.
+    viewers text[], actors text[], interfaces text[], times bigint[],
+    key_owners text[], keys text[], digests bytea[], valid_since bigint[],
+    project_counts integer[], content_counts integer[], write_counts integer[],
+    -- The projects that use cases have read, and their versions.
+    known_projects bigint[], known_versions bigint[],
+    -- New contents of resources.
+    hashes text[], contents bytea[],
+    -- Writes. Of a new row, the version is 0, and the number too.
+    actions text[], kinds text[], numbers bigint[], versions bigint[], entities text[], projects bigint[],
+    names text[], others text[], befores text[], afters text[], more_columns text[]
+) RETURNS bigint[] LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    current_schema_version bigint;
+    last_seq               bigint;
+    first_seq              bigint;
+    row_number             bigint;
+    state                  text;
+    fits                   boolean;
+    viewer                 text     := '';
+    project_end            integer  := 0;
+    content_end            integer  := 0;
+    write_end              integer  := 0;
+    first_seqs             bigint[] := '{}';
+    row_numbers            bigint[] := '{}';
+    made                   bigint[];
+BEGIN
+    PERFORM lock_writers(lock_class, lock_key, 4000);
+    IF EXISTS (SELECT FROM writers WHERE id = writer AND last >= commit_number) THEN
+        RAISE EXCEPTION 'the writer has given up commit %', commit_number;
+    END IF;
+    SELECT coalesce(max(number), 0) INTO current_schema_version FROM migrations;
+    IF current_schema_version <> known_schema THEN
+        RETURN ARRAY[current_schema_version];
+    END IF;
+    SELECT coalesce(max(seq), 0) INTO last_seq FROM changes;
+
+    FOR job IN 1 .. cardinality(viewers) LOOP
+        IF viewers[job] <> viewer THEN
+            viewer := viewers[job];
+            PERFORM set_config('dittybag.viewer', viewer, true);
+        END IF;
+        fits := true;
+        FOR i IN project_end + 1 .. project_end + project_counts[job] LOOP
+            fits := fits AND EXISTS (
+                SELECT FROM projects AS read WHERE read.id = known_projects[i] AND read.version = known_versions[i]);
+        END LOOP;
+        fits := fits AND (keys[job] IS NULL OR NOT EXISTS (
+            SELECT FROM idempotency_keys AS used
+            WHERE used.owner = key_owners[job] AND used.key = keys[job] AND used.at > valid_since[job]));
+        FOR i IN write_end + 1 .. write_end + write_counts[job] LOOP
+            fits := fits AND write_fits(kinds[i], numbers[i], versions[i], projects[i], names[i], others[i]);
+        END LOOP;
+        first_seq := CASE WHEN fits THEN last_seq + 1 ELSE 0 END;
+        first_seqs := first_seqs || first_seq;
+
+        FOR i IN content_end + 1 .. content_end + content_counts[job] LOOP
+            IF fits THEN
+                INSERT INTO contents (sha256, bytes) VALUES (hashes[i], contents[i]) ON CONFLICT DO NOTHING;
+            END IF;
+        END LOOP;
+        FOR i IN write_end + 1 .. write_end + write_counts[job] LOOP
+            row_number := numbers[i];
+            IF fits THEN
+                last_seq := last_seq + 1;
+                IF row_number = 0 THEN
+                    row_number := CASE kinds[i] WHEN 'task' THEN take_number('task', 0) ELSE last_seq END;
+                END IF;
+                state := numbered_state(afters[i], row_number);
+                IF NOT write_row(kinds[i], row_number, versions[i], state, more_columns[i]) THEN
+                    RAISE EXCEPTION 'write % does not fit', i;
+                END IF;
+                INSERT INTO changes (seq, batch, at, actor, action, kind, entity, project, before, after, interface)
+                VALUES (last_seq, first_seq, times[job], actors[job], actions[i], kinds[i],
+                        coalesce(entities[i], row_number::text), projects[i], befores[i], state, interfaces[job]);
+            END IF;
+            row_numbers := row_numbers || row_number;
+        END LOOP;
+        IF fits AND keys[job] IS NOT NULL THEN
+            INSERT INTO idempotency_keys (owner, key, digest, at, first_seq, last_seq)
+            VALUES (key_owners[job], keys[job], digests[job], times[job], first_seq, last_seq)
+            ON CONFLICT (owner, key) DO UPDATE SET digest = excluded.digest, at = excluded.at,
+                first_seq = excluded.first_seq, last_seq = excluded.last_seq, result = NULL;
+        END IF;
+        project_end := project_end + project_counts[job];
+        content_end := content_end + content_counts[job];
+        write_end := write_end + write_counts[job];
+    END LOOP;
+
+    made := ARRAY[current_schema_version, last_seq] || first_seqs || row_numbers;
+    -- If all were left out, there is nothing to commit.
+    IF 0 < ANY (first_seqs) THEN
+        PERFORM record_commit(writer, commit_number, made);
+        PERFORM pg_notify(channel, last_seq::text);
+    END IF;
+    RETURN made;
+END
+$$;
+
+-- Makes writes with their changes in a transaction that has the lock: those of a use case, or of the log of another
+-- workspace. Returns the number of each written row. An error has the position of the write as its detail.
+CREATE FUNCTION apply_changes(
+    seqs bigint[], batches bigint[], times bigint[], actors text[], interfaces text[],
+    actions text[], kinds text[], numbers bigint[], versions bigint[], entities text[], projects bigint[],
+    befores text[], afters text[], more_columns text[]
+) RETURNS bigint[] LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    place       integer;
+    row_number  bigint;
+    row_numbers bigint[] := '{}';
+    states      text[]   := afters;
+BEGIN
+    BEGIN
+        FOR i IN 1 .. cardinality(seqs) LOOP
+            place := i;
+            row_number := numbers[i];
+            IF versions[i] = 0 AND kinds[i] IN ('task', 'project') THEN
+                row_number := take_number(kinds[i], row_number);
+                IF numbers[i] = 0 THEN
+                    states[i] := numbered_state(afters[i], row_number);
+                END IF;
+            END IF;
+            IF NOT write_row(kinds[i], row_number, versions[i], states[i], more_columns[i]) THEN
+                RAISE EXCEPTION 'the row has another version' USING ERRCODE = 'DBAG1';
+            END IF;
+            row_numbers := row_numbers || row_number;
+        END LOOP;
+    EXCEPTION WHEN integrity_constraint_violation OR SQLSTATE 'DBAG1' THEN
+        RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM, DETAIL = place::text;
+    END;
+    INSERT INTO changes (seq, batch, at, actor, action, kind, entity, project, before, after, interface)
+    SELECT log.seq, log.batch, log.at, log.actor, log.action, log.kind, coalesce(log.entity, log.number::text),
+           CASE log.kind WHEN 'project' THEN log.number ELSE log.project END, log.before, log.after, log.interface
+    FROM unnest(seqs, batches, times, actors, actions, kinds, entities, row_numbers, projects, befores, states, interfaces)
+      AS log (seq, batch, at, actor, action, kind, entity, number, project, before, after, interface);
+    RETURN row_numbers;
+END
+$$;
