@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import os
 import statistics
 import subprocess
@@ -79,7 +80,7 @@ class Series(Struct, frozen=True):
         return statistics.median(self.times[version])
 
     def p95(self, version: str) -> float:
-        return sorted(self.times[version])[int(0.95 * (len(self.times[version]) - 1))]
+        return sorted(self.times[version])[math.ceil(0.95 * len(self.times[version])) - 1]
 
 
 def measure(

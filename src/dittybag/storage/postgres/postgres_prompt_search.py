@@ -65,11 +65,15 @@ class PromptSearch:
                 return min(len(numbers), most), _page(query, numbers[:most])
             prompts = await self._count_prompts(query)
             share = len(numbers) / tried
+            matches = int(share * prompts)
             if not await self._has_frequent(query, most, share, prompts):
-                total, page = await self._find_all(query, most * _MORE)
-                if total < most * _MORE:
+                # Not limited if all of them are needed to sort them.
+                is_limited = matches < most * _MORE or _compared(query, matches, prompts) is not None
+                limit = most * _MORE if is_limited else None
+                total, page = await self._find_all(query, limit)
+                if limit is None or total < limit:
                     return min(total, most), page[: max(most - query.offset, 0)]
-            found = await self._frequent_page(query, int(share * prompts), prompts)
+            found = await self._frequent_page(query, matches, prompts)
             page = (await self._find_all(query))[1] if found is None else found
             return most, page[: max(most - query.offset, 0)]
 
@@ -93,12 +97,11 @@ class PromptSearch:
 
         `matches`: the probable number of all matches.
         """
-        wanted = query.offset + query.limit
-        compared = int(wanted * prompts / matches * _MARGIN) if matches else prompts
-        if compared * _COMPARING > matches:
+        compared = _compared(query, matches, prompts)
+        if compared is None:
             return None
         _, numbers = await self._compare(query, compared, query.order)
-        return _page(query, numbers) if len(numbers) >= wanted else None
+        return _page(query, numbers) if len(numbers) >= query.offset + query.limit else None
 
     async def _compare(self, query: PromptQuery, most: int, order: PromptOrder) -> tuple[int, list[int]]:
         """Compare the first prompts in an order one by one. Returns how many, and the matching ones."""
@@ -137,6 +140,12 @@ class PromptSearch:
         )
         assert row is not None
         return row[0], row[1]
+
+
+def _compared(query: PromptQuery, matches: int, prompts: int) -> int | None:
+    """Return how many prompts to compare for a page; `None` if the index finds all matches sooner."""
+    compared = int((query.offset + query.limit) * prompts / matches * _MARGIN) if matches else prompts
+    return None if compared * _COMPARING > matches else compared
 
 
 def _is_storable(query: PromptQuery) -> bool:

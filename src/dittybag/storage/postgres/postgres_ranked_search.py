@@ -171,11 +171,10 @@ class PostgresRankedSearch:
     ) -> Sequence[Row]:
         described = ENTITY_TYPES[kind]
         return await self._driver.rows(
-            f"""SELECT {described.key} AS candidate, word_count,
-                       ts_filter(setweight(words, 'A', $2::text[]), '{{a}}')::text
-                FROM {described.table}
-                WHERE {owner_condition(self._driver, search, kind, bindings, "$1")} AND {condition}
-                ORDER BY {described.key} DESC LIMIT {limit}""",
+            f"""SELECT candidate, word_count, ts_filter(setweight(words, 'A', $2::text[]), '{{a}}')::text
+                FROM (SELECT {described.key} AS candidate, word_count, words FROM {described.table}
+                      WHERE {owner_condition(self._driver, search, kind, bindings, "$1")} AND {condition}
+                      ORDER BY {described.key} DESC LIMIT {limit}) AS newest""",
             *bindings.values,
         )
 

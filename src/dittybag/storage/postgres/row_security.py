@@ -14,8 +14,9 @@ from dittybag.storage.sql.sql_driver import Bindings
 _PERMANENT_OPERATOR: Final = "*"
 
 _SET_FOR_TRANSACTION: Final = f"SELECT set_config('{VIEWER_SETTING}', $1, true)"
-_SET_PLANNING: Final = "SELECT set_config('plan_cache_mode', $1, true)"
-_SET_BOTH: Final = f"{_SET_FOR_TRANSACTION}, set_config('plan_cache_mode', $2, true)"
+#: For searches: a plan for each text, and memory for the positions of many matches in a large table.
+_SEARCH_SETTINGS: Final = """set_config('plan_cache_mode', 'force_custom_plan', true), set_config(
+    'work_mem', greatest(pg_size_bytes(current_setting('work_mem')), 33554432) / 1024 || 'kB', true)"""
 
 
 def viewer_setting(viewer: str | None) -> str:
@@ -84,16 +85,16 @@ class RowSecurity:
         """Make the operator the viewer in this block, with statements that use indexes on texts.
 
         These statements are planned for the operator, so no other query may have the same text. They are
-        planned for each search: a plan for any text suits neither a rare nor a common one.
+        planned for each search, because a plan for any text suits neither a rare nor a common one.
         """
+        # The settings for searches are left to the end of the transaction, where they do no harm.
         if self._viewer is None:
-            # Until the end of the transaction, which does no harm.
-            await self._connection.fetchval(_SET_PLANNING, "force_custom_plan")
+            await self._connection.fetchval(f"SELECT {_SEARCH_SETTINGS}")
             yield
             return
-        await self._connection.fetchval(_SET_BOTH, _PERMANENT_OPERATOR, "force_custom_plan")
+        await self._connection.fetchval(f"{_SET_FOR_TRANSACTION}, {_SEARCH_SETTINGS}", _PERMANENT_OPERATOR)
         yield
-        await self._connection.fetchval(_SET_BOTH, viewer_setting(self._viewer), "auto")
+        await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(self._viewer))
 
     def project_condition(self, project: str, bindings: Bindings) -> str:
         """SQL for whether the policies show the rows of the project of a placeholder.
