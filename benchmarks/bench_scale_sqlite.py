@@ -50,6 +50,8 @@ CALLS: Final = 20
 SECONDS: Final = 5.0
 
 _TIMEOUT_SECONDS: Final = 120.0
+#: An unused connection is not kept for longer.
+_IDLE_SECONDS: Final = 2.0
 _PROTOCOL: Final = "2026-07-28"
 _PAGES: Final = {
     "page: home": "",
@@ -126,6 +128,7 @@ class Client:
 
     def __init__(self, server: Server) -> None:
         self._cookies = server.cookies
+        self._used_at = time.monotonic()
         self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_TIMEOUT_SECONDS)
 
     def call(self, tool: str, **arguments: Any) -> tuple[float, Any]:
@@ -159,11 +162,15 @@ class Client:
         return self._request("GET", f"/p/default{path}", b"", {"Cookie": self._cookies})[0]
 
     def _request(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[float, bytes]:
+        if time.monotonic() - self._used_at > _IDLE_SECONDS:
+            # The server may have closed it. The next request opens another one.
+            self._connection.close()
         started = time.perf_counter()
         self._connection.request(method, path, body, headers)
         response = self._connection.getresponse()
         text = response.read()
         seconds = time.perf_counter() - started
+        self._used_at = time.monotonic()
         if response.status != 200:
             raise SystemExit(f"error: {method} {path}: {response.status} {text[:500]!r}")
         return seconds, text

@@ -21,7 +21,7 @@ _PAUSE_SECONDS: Final = 0.005
 #: Segments of a level that are merged: the `usermerge` of the indexes.
 _MERGED_SEGMENTS: Final = 16
 #: With more segments of a level, steps do not wait until nobody writes: searches would take longer.
-_MAX_SEGMENTS: Final = 72
+_MAX_SEGMENTS: Final = 32
 #: How often that is checked, in commits.
 _COMMITS_PER_CHECK: Final = 4
 
