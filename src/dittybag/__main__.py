@@ -10,7 +10,8 @@ from typing import Final
 
 from dittybag import __version__
 
-#: A short command creates fewer objects than this, and collecting them would take a twentieth of its time.
+#: A short command and the start of a server create fewer objects than this, and collecting them would take a
+#: twentieth of the time.
 _OBJECTS_BETWEEN_COLLECTIONS: Final = 100_000
 
 
@@ -23,24 +24,30 @@ def main() -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit status."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     if arguments and arguments[0] == "serve":
-        # Every MCP client starts its own process, so start-up must not pay for importing click, nor for
-        # collections: it creates no garbage. `open_server` enables them.
-        gc.disable()
+        # Every MCP client starts its own process, so start-up must not pay for importing click.
         _import_msgspec()
         # Before `logging`, which is quicker to import by way of it.
         import dittybag.protocol.lazy_tls  # noqa: F401
         from dittybag.cli import serve
 
-        return serve.run(arguments[1:])
+        return serve.run(arguments[1:], lambda: _collect_again(thresholds))
     if list(arguments) == ["--version"]:
         sys.stdout.write(f"dittybag {__version__}\n")
         return 0
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     _import_msgspec()
     from dittybag.cli.commands import main
 
     return main(arguments)
+
+
+def _collect_again(thresholds: tuple[int, int, int]) -> None:
+    """Collect garbage as usual, because a server runs for long."""
+    # What it has now, it keeps: no collection need visit it.
+    gc.freeze()
+    gc.set_threshold(*thresholds)
 
 
 def _import_msgspec() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gc
+from collections.abc import Callable
 
 from dittybag.assembly.logging_setup import log_to_stderr
 from dittybag.assembly.store_factory import is_file
@@ -73,16 +73,7 @@ async def open_server(settings: Settings, observe: Observer | None = None) -> tu
         observe=observe,
         state_key=shared_state_key(settings),
     )
-    _resume_garbage_collection()
     return server_scope, server
-
-
-def _resume_garbage_collection() -> None:
-    """Collect garbage again, if the start of the process has disabled that."""
-    if not gc.isenabled():
-        # What the process has now, it keeps: no collection need visit it.
-        gc.freeze()
-        gc.enable()
 
 
 def _may_be_one_of_many(settings: Settings) -> bool:
@@ -103,13 +94,17 @@ def shared_state_key(settings: Settings) -> bytes | None:
     return hashlib.sha256(b"request state\0" + settings.database.encode()).digest()
 
 
-def serve_stdio(settings: Settings) -> None:
-    """Serve one client on standard input and output until it disconnects."""
+def serve_stdio(settings: Settings, on_open: Callable[[], object]) -> None:
+    """Serve one client on standard input and output until it disconnects.
+
+    `on_open` is called when the server is open, before it reads the first request.
+    """
     check_profile_and_toolsets(settings)
     log_to_stderr()
 
     async def server() -> Server:
         _, server = await open_server(settings)
+        on_open()
         return server
 
     stdio.run(server)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from dittybag.cli.error_output import ExitStatus, report, report_error, report_settings_error
@@ -121,8 +121,11 @@ def _origin(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Serve until the client disconnects, and return the exit status."""
+def run(arguments: Sequence[str], on_open: Callable[[], object]) -> int:
+    """Serve until the client disconnects, and return the exit status.
+
+    `on_open` is called when the server is open.
+    """
     if any(argument in ("-h", "--help") for argument in arguments):
         sys.stdout.write(USAGE)
         return ExitStatus.OK
@@ -133,9 +136,14 @@ def run(arguments: Sequence[str]) -> int:
 
             host = settings.http[0]
             needs_token = settings.auth != "off"
+
+            def on_ready(port: int) -> None:
+                on_open()
+                _print_address(host, port, needs_token=needs_token)
+
             serve_http(
                 settings,
-                lambda port: _print_address(host, port, needs_token=needs_token),
+                on_ready,
                 lambda port, key: _print_sign_in_link(host, port, key),
             )
             return ExitStatus.OK
@@ -143,7 +151,7 @@ def run(arguments: Sequence[str]) -> int:
             sys.stderr.write(_TERMINAL_NOTICE)
         from dittybag.assembly.server_setup import serve_stdio
 
-        serve_stdio(settings)
+        serve_stdio(settings, on_open)
     except SettingsError as error:
         return report_settings_error(error)
     except ProjectNotFound as error:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 #: An expression or a statement. Its length is limited, so that searching takes linear time.
-TEMPLATE_TAG: Final = re.compile(r"\{[{%].{0,500}?[%}]\}", re.DOTALL)
+TEMPLATE_TAG: Final = r"(?s)\{[{%].{0,500}?[%}]\}"
 
 #: An expression that is only a variable, such as `{{ name }}`, perhaps with a filter.
-TEMPLATE_VARIABLE: Final = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*(?:\|[^{}]*)?-?\}\}")
+TEMPLATE_VARIABLE: Final = r"\{\{-?\s*([A-Za-z_]\w*)\s*(?:\|[^{}]*)?-?\}\}"

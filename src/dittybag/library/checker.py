@@ -42,7 +42,7 @@ class _Template(Struct, frozen=True):
     def line_of(self, name: str) -> int | None:
         """The first line of the file in which a variable is used."""
         word = re.compile(rf"(?<![\w.]){re.escape(name)}\b")
-        for tag in TEMPLATE_TAG.finditer(self.source):
+        for tag in re.finditer(TEMPLATE_TAG, self.source):
             if found := word.search(tag[0]):
                 return self.line(self.source.count("\n", 0, tag.start() + found.start()) + 1)
         return None
@@ -176,7 +176,7 @@ class LibraryChecker:
 
 def _check_plain_text(text: _Template) -> Iterator[FileProblem]:
     """Warn of variables in a text without arguments, which is not a template. Code may contain braces."""
-    tags = list(TEMPLATE_VARIABLE.finditer(text.source))
+    tags = list(re.finditer(TEMPLATE_VARIABLE, text.source))
     if not tags:
         return
     code = CodeSpans(text.source)

@@ -19,7 +19,7 @@ async def find_arguments(renderer: Renderer, content: str) -> tuple[Argument, ..
     names = await _variables(renderer, content)
     if not 0 < len(names) <= MAX_ARGUMENTS:
         return ()
-    blocks = "\n".join(TEMPLATE_TAG.findall(content))
+    blocks = "\n".join(re.findall(TEMPLATE_TAG, content))
     # An argument is a text, without attributes and items.
     uses = {name: re.search(rf"\b{re.escape(name)}\b(?!\s*[.\[(])", blocks) for name in names}
     starts = {name: use.start() for name, use in uses.items() if use is not None}
