@@ -15,7 +15,7 @@ import pytest
 
 from dittybag.domain.errors import StorageBusy, StorageError, StorageUnreachable, StorageUnsure
 from dittybag.domain.ports import Transaction
-from dittybag.storage.postgres import postgres_committer, postgres_writer, retry
+from dittybag.storage.postgres import connection_monitor, postgres_committer, postgres_writer, retry
 from dittybag.storage.postgres.postgres_connections import lock_keys
 from tests.postgres_servers import PostgresServer, run_postgres
 from tests.repetitions import SEED, repetitions
@@ -235,8 +235,8 @@ async def test_a_server_that_is_cut_off_blocks_nobody_and_lets_its_callers_know(
         (postgres_committer, "CALL_SECONDS", 0.2),
         (postgres_committer, "RESPONSE_SECONDS", 1.0),
         (postgres_committer, "RECONNECT_SECONDS", 0.2),
-        (postgres_writer, "WATCH_SECONDS", 0.2),
-        (postgres_writer, "PROBE_SECONDS", 0.2),
+        (connection_monitor, "SUSPICION_SECONDS", 0.2),
+        (connection_monitor, "PROBE_SECONDS", 0.2),
         (postgres_writer, "RECONNECT_SECONDS", 0.2),
     ):
         monkeypatch.setattr(module, name, seconds)
