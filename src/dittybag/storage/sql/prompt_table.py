@@ -85,10 +85,11 @@ class PromptTable:
     async def _unfiltered_page(self, query: PromptQuery) -> tuple[int, list[PromptSummary]]:
         total = await self._driver.value(f"SELECT {PROMPT_COUNT}", query.project)
         # A key that the index contains, so that only the rows of this page are read.
-        key = "name" if query.order == "name" else "number"
+        key, of_project = ("name", "project = $1 AND ") if query.order == "name" else ("number", "")
         order, limit, offset = from_nearer_end(PROMPT_ORDERS[query.order], query.limit, query.offset, total)
         page = f"SELECT {key} FROM prompts WHERE project = $1 ORDER BY {order} LIMIT $2 OFFSET $3"
-        condition = f"project = $1 AND {key} IN ({page})"
+        # A number is unique, so SQLite must not look for it among those of the project.
+        condition = f"{of_project}{key} IN ({page})"
         return total, await self._summaries(query, condition, query.project, limit, offset)
 
     async def _summaries(self, query: PromptQuery, condition: str, *values: Any) -> list[PromptSummary]:
