@@ -17,6 +17,7 @@ from benchmarks.sample_data import TextGenerator
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.resources import Resource
+from dittybag.storage.sqlite.sqlite_connections import connect
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
 #: One resource and one task for this many prompts.
@@ -28,6 +29,10 @@ _PER_TRANSACTION: Final = 2000
 def build_workspace(file: Path, prompts: int) -> None:
     """Fill a new workspace."""
     asyncio.run(_fill(file, prompts))
+    # Closing the store waits only briefly. The file is renamed, so nothing may be left in the log.
+    connection = connect(str(file), writable=True)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
 
 
 async def _fill(file: Path, prompts: int) -> None:

@@ -42,7 +42,7 @@ def merge_segments(connection: apsw.Connection, index: str, pages: int) -> bool:
 class FileUpkeep:
     """Merges segments on the connection of the writer and in its thread, and starts checkpoints.
 
-    Raises `apsw.Error` if the connection must not be used any longer.
+    Raises `apsw.Error` if the connection can no longer be used.
     """
 
     def __init__(self, connection: apsw.Connection, path: str) -> None:

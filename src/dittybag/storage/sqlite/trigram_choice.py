@@ -16,7 +16,7 @@ from dittybag.storage.sqlite.index_structure import read_levels
 #: Fewer trigrams than this are all used.
 _FEW_TRIGRAMS: Final = 3
 #: In rows. With less in its largest segment, an index is searched quickly by all trigrams.
-_MIN_ROWS: Final = 50_000
+_MIN_ROWS: Final = 20_000
 #: Rows on a page of the index: one byte each for a frequent trigram, if rows follow each other.
 _ROWS_PER_PAGE: Final = 4000
 #: Comparing this many candidates with a text takes as long as reading a page of the index.
