@@ -124,9 +124,12 @@ def _client_limit(rows: dict[str, StdioSamples]) -> str:
 
 
 def limit(share: float) -> str:
-    """Say whether a client limits a figure, from the share of one core that it used."""
-    verdict = "limits" if share > 0.9 else "does not limit"
-    return f"with {share:.0%} of one core for the client, which {verdict} this figure"
+    """Say what share of one core a client used, and that it limits a figure if that is almost all of it.
+
+    A smaller share proves nothing: on a busy machine, the client may have waited for a core.
+    """
+    used = f"with {share:.0%} of one core for the client"
+    return f"{used}, which limits this figure" if share > 0.9 else used
 
 
 def _ratios(title: str, rows: dict[str, StdioSamples], columns: Sequence[Measure], own: str) -> ReportTable:
