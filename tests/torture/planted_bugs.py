@@ -388,6 +388,47 @@ BUGS: Final = (
         ("tests/accounts/test_row_security.py",),
     ),
     Bug(
+        "statements-shared-through-a-pooler",
+        "Through a pooler, statements that are planned for the operator are found by users.",
+        (
+            (
+                "storage/postgres/postgres_connections.py",
+                "        statement_cache_size=0,\n",
+                "",
+            ),
+            (
+                "storage/postgres/driver_connections.py",
+                'self.prepare(query, name="")',
+                'self.prepare(query, name=f"s{hash(query) % 10**9}")',
+            ),
+        ),
+        ("tests/storage/postgres/test_pgbouncer.py",),
+    ),
+    Bug(
+        "stale-replica",
+        "A replica answers although it lacks changes.",
+        (
+            (
+                "storage/postgres/read_replicas.py",
+                "            self.seq >= others.seq\n",
+                "            True\n",
+            ),
+        ),
+        ("tests/storage/postgres/test_read_replicas.py",),
+    ),
+    Bug(
+        "stale-members-on-replica",
+        "A replica answers although it does not know that a member was removed.",
+        (
+            (
+                "storage/postgres/read_replicas.py",
+                "            and self.account_event >= others.account_event\n",
+                "",
+            ),
+        ),
+        ("tests/storage/postgres/test_read_replicas.py",),
+    ),
+    Bug(
         "result-of-another-owner",
         "A client gets the stored result of another client with the same idempotency key.",
         (
