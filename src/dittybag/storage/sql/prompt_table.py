@@ -10,8 +10,7 @@ from dittybag.domain.queries import PromptQuery
 from dittybag.domain.text import SNIPPET_LENGTH, snippet_around
 from dittybag.storage.sql.entity_rows import EntityRows, json_reader
 from dittybag.storage.sql.native_queries import NativeQueries
-from dittybag.storage.sql.page_ends import from_nearer_end
-from dittybag.storage.sql.sql_driver import Row, SqlDriver
+from dittybag.storage.sql.sql_driver import Row, SqlDriver, from_nearer_end
 
 PROMPT_ORDERS: Final[dict[PromptOrder, str]] = {
     "updated": "updated_at DESC, number DESC",

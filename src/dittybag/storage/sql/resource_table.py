@@ -10,13 +10,13 @@ from dittybag.domain.text import fold, snippet_around, snippet_start
 from dittybag.storage.sql.content_table import ContentTable
 from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
 from dittybag.storage.sql.native_queries import NativeQueries
-from dittybag.storage.sql.page_ends import from_nearer_end
 from dittybag.storage.sql.sql_driver import (
     Bindings,
     SqlDriver,
     ascii_lower,
     contains_pattern,
     escape_like,
+    from_nearer_end,
 )
 
 _ORDERS: Final[dict[ResourceOrder, str]] = {

@@ -94,6 +94,24 @@ class Bindings:
         return f"LIMIT {self.add(MAX_INTEGER if limit is None else limit)} OFFSET {self.add(offset)}"
 
 
+def from_nearer_end(order: str, limit: int, offset: int, total: int) -> tuple[str, int, int]:
+    """Return the order, limit and offset that find the rows of a page from the nearer end of a list.
+
+    A database reads all rows before a page. `order`: the terms of ORDER BY.
+    """
+    after = total - offset - limit
+    if after >= offset:
+        return order, limit, offset
+    return _reverse(order), max(min(limit, total - offset), 0), max(after, 0)
+
+
+def _reverse(order: str) -> str:
+    terms = order.split(", ")
+    return ", ".join(
+        term.removesuffix(" DESC") if term.endswith(" DESC") else f"{term} DESC" for term in terms
+    )
+
+
 def is_number(value: int) -> bool:
     """Whether a value can be the number of a row."""
     return 0 < value <= MAX_INTEGER
