@@ -235,6 +235,9 @@ class World:
                 TEAM_PROJECT,
                 "--db",
                 self.database,
+                # The servers count the requests of a token together.
+                "--rate-limit",
+                "off",
                 "--auth",
                 "tokens",
             )
