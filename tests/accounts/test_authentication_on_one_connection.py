@@ -81,7 +81,7 @@ def test_permissions_apply_to_every_request(world: World) -> None:
 
 def test_the_rate_limit_applies_on_one_connection(own_world: World) -> None:
     busy, calm, *_ = own_world.holders
-    connection = SharedConnection(own_world.host("all"))
+    connection = SharedConnection(own_world.host("all", "--rate-limit", "50/s"))
     with connection.raw:
         statuses = []
         for _ in range(20_000):

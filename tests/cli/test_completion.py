@@ -57,7 +57,8 @@ def test_a_real_bash_completes_commands_and_options(tmp_path: Path) -> None:
     script = """
         eval "$(dittybag completion bash)"
         complete -p dittybag >&2
-        for line in "dittybag back" "dittybag doctor --f" "dittybag completion z" "dittybag serve --read-o"; do
+        for line in "dittybag back" "dittybag doctor --f" "dittybag completion z" \
+                    "dittybag serve --read-o"; do
             COMP_WORDS=($line); COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 )); COMPREPLY=()
             _dittybag_completion dittybag
             echo "${COMPREPLY[*]}"
