@@ -168,7 +168,7 @@ DOWN_MIGRATIONS = {
         DROP INDEX shared_tasks_in_order, waiting_tasks;
     """,
     12: """
-        DROP FUNCTION lock_writers, record_commit, settle_commit, write_fits, write_row, take_number,
+        DROP FUNCTION lock_writers, record_commit, settle_commit, write_row, take_number,
             numbered_state, commit_writes, apply_changes;
         ALTER TABLE writers DROP COLUMN results;
     """,

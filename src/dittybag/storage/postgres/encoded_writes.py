@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -12,9 +12,6 @@ from dittybag.domain.changes import Action
 from dittybag.domain.entities import Entity, Kind, key_of, project_of, type_of
 from dittybag.storage.sql.connected_tables import ConnectedTables
 from dittybag.storage.sql.row_mapping import state_to_json
-
-#: The columns with unique values beside the name.
-_UNIQUE: Final[dict[Kind, str]] = {"prompt": "title", "resource": "uri"}
 
 
 class EncodedWrite(NamedTuple):
@@ -29,9 +26,6 @@ class EncodedWrite(NamedTuple):
     #: None if it is the number that the database assigns.
     entity: str | None
     project: int | None
-    #: The new values of unique columns; None for those that stay.
-    name: str | None
-    other: str | None
     before: str | None
     after: str | None
     #: The columns that are not in the state after the write, as JSON.
@@ -51,13 +45,7 @@ def encode_write(
     described = type_of(entity)
     kind = described.kind
     number: int = getattr(entity, described.key)
-    name = other = columns = None
-    if after is not None:
-        columns = _more_columns(tables, kind, after, text)
-        if (field := _UNIQUE.get(kind)) is not None:
-            name = after.name if before is None or before.name != after.name else None
-            if before is None or getattr(before, field) != getattr(after, field):
-                other = columns.get("uri_digest", getattr(after, field))
+    columns = None if after is None else _more_columns(tables, kind, after, text)
     return EncodedWrite(
         action,
         kind,
@@ -65,8 +53,6 @@ def encode_write(
         0 if before is None else before.version,
         key_of(entity) if described.key == "number" or number else None,
         project_of(entity),
-        name,
-        other,
         state_to_json(before),
         state_to_json(after),
         None if columns is None else msgspec.json.encode(columns).decode(),

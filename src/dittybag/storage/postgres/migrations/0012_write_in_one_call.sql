@@ -51,29 +51,9 @@ BEGIN
 END
 $$;
 
--- Whether a write can be made: an existing row has the version that was read, and new values of unique fields are free.
--- `row_version` is 0 for a new row; a unique value is NULL if it does not change.
-CREATE FUNCTION write_fits(
-    row_kind text, row_number bigint, row_version bigint, row_project bigint, row_name text, row_other text
-) RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-    CASE row_kind
-    WHEN 'prompt' THEN
-        RETURN (row_version = 0 OR EXISTS (SELECT FROM prompts WHERE number = row_number AND version = row_version))
-            AND NOT EXISTS (SELECT FROM prompts WHERE project = row_project AND name = row_name)
-            AND NOT EXISTS (SELECT FROM prompts WHERE project = row_project AND title = row_other);
-    WHEN 'resource' THEN
-        RETURN (row_version = 0 OR EXISTS (SELECT FROM resources WHERE number = row_number AND version = row_version))
-            AND NOT EXISTS (SELECT FROM resources WHERE project = row_project AND name = row_name)
-            AND NOT EXISTS (SELECT FROM resources WHERE project = row_project AND uri_digest = row_other::bytea);
-    WHEN 'task' THEN
-        RETURN row_version = 0 OR EXISTS (SELECT FROM tasks WHERE id = row_number AND version = row_version);
-    END CASE;
-END
-$$;
-
--- Makes one write, and returns whether the row had the version. `state` is the state after it as in the change log, NULL to
--- delete the row. `others` has the columns that are not in the state.
+-- Makes one write. Returns whether it fits: the row had the version, or the unique values of a new row were free, which is
+-- left to the unique indexes because the planner may choose another index for a query. `state` is the state after it as in
+-- the change log, NULL to delete the row. `others` has the columns that are not in the state.
 CREATE FUNCTION write_row(row_kind text, row_number bigint, row_version bigint, state text, others text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -88,7 +68,8 @@ BEGIN
             SELECT
                 number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version,
                 folded_title, folded_content, words, word_count
-            FROM json_populate_record(json_populate_record(NULL::prompts, state::json), others::json);
+            FROM json_populate_record(json_populate_record(NULL::prompts, state::json), others::json)
+            ON CONFLICT DO NOTHING;
         ELSE
             UPDATE prompts SET (
                 number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version,
@@ -109,7 +90,8 @@ BEGIN
             SELECT
                 number, id, project, name, uri, uri_digest, title, description, mime_type, is_text, is_template, sha256,
                 size, created_at, updated_at, version, folded_title, folded_content, words, word_count
-            FROM json_populate_record(json_populate_record(NULL::resources, state::json), others::json);
+            FROM json_populate_record(json_populate_record(NULL::resources, state::json), others::json)
+            ON CONFLICT DO NOTHING;
         ELSE
             UPDATE resources SET (
                 number, id, project, name, uri, uri_digest, title, description, mime_type, is_text, is_template, sha256,
@@ -132,7 +114,8 @@ BEGIN
                 row_number, "user", title, project, priority, energy, time_estimate, notes, due_date, completed_at, created_at,
                 updated_at, version, status, project_id, blocked_by, parent, assignee, labels, links, comments,
                 folded_title, folded_notes, words, word_count
-            FROM json_populate_record(NULL::tasks, others::json);
+            FROM json_populate_record(NULL::tasks, others::json)
+            ON CONFLICT DO NOTHING;
         ELSE
             UPDATE tasks SET (
                 "user", title, project, priority, energy, time_estimate, notes, due_date, completed_at, created_at,
@@ -150,7 +133,8 @@ BEGIN
             DELETE FROM projects WHERE id = row_number AND version = row_version;
         ELSIF row_version = 0 THEN
             INSERT INTO projects (id, name, created_at, updated_at, version)
-            SELECT id, name, created_at, updated_at, version FROM json_populate_record(NULL::projects, state::json);
+            SELECT id, name, created_at, updated_at, version FROM json_populate_record(NULL::projects, state::json)
+            ON CONFLICT DO NOTHING;
         ELSE
             UPDATE projects SET (name, created_at, updated_at, version) = (
                 SELECT name, created_at, updated_at, version FROM json_populate_record(NULL::projects, state::json))
@@ -194,7 +178,7 @@ CREATE FUNCTION commit_writes(
     hashes text[], contents bytea[],
     -- Writes. Of a new row, the version is 0, and the number too.
     actions text[], kinds text[], numbers bigint[], versions bigint[], entities text[], projects bigint[],
-    names text[], others text[], befores text[], afters text[], more_columns text[]
+    befores text[], afters text[], more_columns text[]
 ) RETURNS bigint[] LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     current_schema_version bigint;
@@ -209,6 +193,7 @@ DECLARE
     write_end              integer  := 0;
     first_seqs             bigint[] := '{}';
     row_numbers            bigint[] := '{}';
+    new_numbers            bigint[];
     made                   bigint[];
 BEGIN
     PERFORM lock_writers(lock_class, lock_key, 4000);
@@ -234,40 +219,45 @@ BEGIN
         fits := fits AND (keys[job] IS NULL OR NOT EXISTS (
             SELECT FROM idempotency_keys AS used
             WHERE used.owner = key_owners[job] AND used.key = keys[job] AND used.at > valid_since[job]));
-        FOR i IN write_end + 1 .. write_end + write_counts[job] LOOP
-            fits := fits AND write_fits(kinds[i], numbers[i], versions[i], projects[i], names[i], others[i]);
-        END LOOP;
-        first_seq := CASE WHEN fits THEN last_seq + 1 ELSE 0 END;
-        first_seqs := first_seqs || first_seq;
-
-        FOR i IN content_end + 1 .. content_end + content_counts[job] LOOP
-            IF fits THEN
-                INSERT INTO contents (sha256, bytes) VALUES (hashes[i], contents[i]) ON CONFLICT DO NOTHING;
-            END IF;
-        END LOOP;
-        FOR i IN write_end + 1 .. write_end + write_counts[job] LOOP
-            row_number := numbers[i];
-            IF fits THEN
-                last_seq := last_seq + 1;
-                IF row_number = 0 THEN
-                    row_number := CASE kinds[i] WHEN 'task' THEN take_number('task', 0) ELSE last_seq END;
+        first_seq := last_seq + 1;
+        new_numbers := numbers[write_end + 1 : write_end + write_counts[job]];
+        IF fits THEN
+            -- What was written is undone if a later write does not fit.
+            BEGIN
+                FOR i IN content_end + 1 .. content_end + content_counts[job] LOOP
+                    INSERT INTO contents (sha256, bytes) VALUES (hashes[i], contents[i]) ON CONFLICT DO NOTHING;
+                END LOOP;
+                FOR i IN write_end + 1 .. write_end + write_counts[job] LOOP
+                    last_seq := last_seq + 1;
+                    row_number := numbers[i];
+                    IF row_number = 0 THEN
+                        row_number := CASE kinds[i] WHEN 'task' THEN take_number('task', 0) ELSE last_seq END;
+                        new_numbers[i - write_end] := row_number;
+                    END IF;
+                    state := numbered_state(afters[i], row_number);
+                    IF NOT write_row(kinds[i], row_number, versions[i], state, more_columns[i]) THEN
+                        RAISE EXCEPTION 'write % does not fit', i USING ERRCODE = 'DBAG1';
+                    END IF;
+                    INSERT INTO changes (seq, batch, at, actor, action, kind, entity, project, before, after, interface)
+                    VALUES (last_seq, first_seq, times[job], actors[job], actions[i], kinds[i],
+                            coalesce(entities[i], row_number::text), projects[i], befores[i], state, interfaces[job]);
+                END LOOP;
+                IF keys[job] IS NOT NULL THEN
+                    INSERT INTO idempotency_keys (owner, key, digest, at, first_seq, last_seq)
+                    VALUES (key_owners[job], keys[job], digests[job], times[job], first_seq, last_seq)
+                    ON CONFLICT (owner, key) DO UPDATE SET digest = excluded.digest, at = excluded.at,
+                        first_seq = excluded.first_seq, last_seq = excluded.last_seq, result = NULL;
                 END IF;
-                state := numbered_state(afters[i], row_number);
-                IF NOT write_row(kinds[i], row_number, versions[i], state, more_columns[i]) THEN
-                    RAISE EXCEPTION 'write % does not fit', i;
-                END IF;
-                INSERT INTO changes (seq, batch, at, actor, action, kind, entity, project, before, after, interface)
-                VALUES (last_seq, first_seq, times[job], actors[job], actions[i], kinds[i],
-                        coalesce(entities[i], row_number::text), projects[i], befores[i], state, interfaces[job]);
-            END IF;
-            row_numbers := row_numbers || row_number;
-        END LOOP;
-        IF fits AND keys[job] IS NOT NULL THEN
-            INSERT INTO idempotency_keys (owner, key, digest, at, first_seq, last_seq)
-            VALUES (key_owners[job], keys[job], digests[job], times[job], first_seq, last_seq)
-            ON CONFLICT (owner, key) DO UPDATE SET digest = excluded.digest, at = excluded.at,
-                first_seq = excluded.first_seq, last_seq = excluded.last_seq, result = NULL;
+            EXCEPTION WHEN unique_violation OR SQLSTATE 'DBAG1' THEN
+                fits := false;
+            END;
         END IF;
+        IF NOT fits THEN
+            last_seq := first_seq - 1;
+            first_seq := 0;
+        END IF;
+        first_seqs := first_seqs || first_seq;
+        row_numbers := row_numbers || new_numbers;
         project_end := project_end + project_counts[job];
         content_end := content_end + content_counts[job];
         write_end := write_end + write_counts[job];
@@ -307,7 +297,8 @@ BEGIN
                 END IF;
             END IF;
             IF NOT write_row(kinds[i], row_number, versions[i], states[i], more_columns[i]) THEN
-                RAISE EXCEPTION 'the row has another version' USING ERRCODE = 'DBAG1';
+                RAISE EXCEPTION 'write % does not fit', i
+                USING ERRCODE = CASE versions[i] WHEN 0 THEN 'unique_violation' ELSE 'DBAG1' END;
             END IF;
             row_numbers := row_numbers || row_number;
         END LOOP;
