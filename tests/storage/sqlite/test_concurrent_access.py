@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +23,6 @@ from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.storage.sqlite.scripted_process import ScriptedProcess
 
 PRAGMAS = ("journal_mode", "synchronous", "foreign_keys", "query_only", "trusted_schema", "locking_mode")
-
-
-@pytest.fixture
-async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
-    workspace = Workspace(SqliteStore(str(tmp_path / "store.db")))
-    yield workspace
-    await workspace.store.close()
-
-
-@pytest.fixture
-async def caller(workspace: Workspace) -> Caller:
-    return Caller((await workspace.projects.find("default")).id, "tester")
 
 
 def connection_of(transaction: Transaction) -> apsw.Connection:

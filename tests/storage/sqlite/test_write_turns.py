@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -26,18 +25,6 @@ from tests.storage.sqlite.scripted_process import ScriptedProcess
 
 WRITERS = ("first", "second", "third")
 WRITES = repetitions(40, 2000)
-
-
-@pytest.fixture
-async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
-    workspace = Workspace(SqliteStore(str(tmp_path / "store.db")))
-    yield workspace
-    await workspace.store.close()
-
-
-@pytest.fixture
-async def caller(workspace: Workspace) -> Caller:
-    return Caller((await workspace.projects.find("default")).id, "tester")
 
 
 @pytest.fixture
