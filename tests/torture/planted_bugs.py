@@ -115,11 +115,6 @@ BUGS: Final = (
         (
             (
                 "storage/postgres/migrations/0012_write_in_one_call.sql",
-                "RETURN row_version = 0 OR EXISTS (SELECT FROM tasks WHERE id = row_number AND version = row_version);",
-                "RETURN true;",
-            ),
-            (
-                "storage/postgres/migrations/0012_write_in_one_call.sql",
                 "FROM json_populate_record(NULL::tasks, others::json))\n"
                 "            WHERE id = row_number AND version = row_version;",
                 "FROM json_populate_record(NULL::tasks, others::json))\n            WHERE id = row_number;",
