@@ -10,9 +10,10 @@ from typing import Final
 
 from msgspec import Struct
 
-#: The connections of a server process at most: two pools of readers, writer, change feed, rate limits.
-CONNECTIONS_PER_SERVER: Final = 8 + 8 + 1 + 1 + 1
-#: The largest batch of the writer, see `storage/postgres/postgres_writer.py`.
+#: The connections of a server process at most: two pools of readers; and one each for calls, for writes under
+#: the lock, for the change feed, for rate limits and for the upkeep of indexes.
+CONNECTIONS_PER_SERVER: Final = 8 + 8 + 5
+#: The largest batch of the writer, see `storage/postgres/postgres_committer.py`.
 MAX_BATCH: Final = 64
 
 

@@ -43,6 +43,9 @@ REBUILD_SECONDS: Final = 86_400.0
 #: How long a process that hangs in a transaction can block other writers.
 IDLE_SECONDS: Final = 10.0
 
+#: The maximum size of the list of new entries of an index in KiB. Usually the list is merged much earlier.
+INDEX_LIST_LIMIT: Final = 4096
+
 #: Separates our advisory locks from those of other programs: "Ditt".
 LOCK_CLASS: Final = 0x44697474
 
@@ -251,8 +254,11 @@ async def connect(
     if writable and not where.is_pooled:
         try:
             await connection.execute(_FORCE_DURABLE_COMMITS.format("false"))
-        except Exception as error:
+        except BaseException as error:
+            # Also if the caller was cancelled.
             connection.terminate()
+            if not isinstance(error, Exception):
+                raise
             raise translate_error(error, connection, where.display_url) from error
     return connection
 

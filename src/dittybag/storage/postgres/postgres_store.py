@@ -30,6 +30,7 @@ from dittybag.storage.postgres.checked_transaction import (
     PlannedCommit,
     ProjectCache,
 )
+from dittybag.storage.postgres.index_upkeep import IndexUpkeep
 from dittybag.storage.postgres.migrations.postgres_migrations import is_current, is_missing, migrate
 from dittybag.storage.postgres.postgres_change_feed import ChangeFeed
 from dittybag.storage.postgres.postgres_committer import CommitJob, Committer
@@ -85,6 +86,7 @@ class PostgresStore:
         self.request_buckets = PostgresRequestBuckets(where)
         #: For checked writes, by viewer.
         self._checked: dict[str | None, tuple[PostgresTables, ProjectCache]] = {}
+        self._upkeep: IndexUpkeep
         self._committer: Committer
         self._writer: StoreWriter
         self._feed: ChangeFeed
@@ -137,8 +139,16 @@ class PostgresStore:
             await migrate(self._where, schema)
         seq = await self._readers.run(read_seq)
         self._feed = ChangeFeed(self._where, schema, seq)
-        self._committer = Committer(self._where, schema, self._feed.record_own_change)
-        self._writer = StoreWriter(self._where, schema, self._clock, self._feed.record_own_change)
+        self._upkeep = IndexUpkeep(self._where, schema)
+        self._last_seq = seq
+        self._committer = Committer(self._where, schema, self._note_commit)
+        self._writer = StoreWriter(self._where, schema, self._clock, self._note_commit)
+
+    def _note_commit(self, seq: int) -> None:
+        """Note a commit of this process, whose last change is `seq`."""
+        self._feed.record_own_change(seq)
+        self._upkeep.note_changes(seq - self._last_seq)
+        self._last_seq = seq
 
     async def check(self) -> None:
         async def read_tables(tables: PostgresTables) -> None:
@@ -317,6 +327,7 @@ class PostgresStore:
         self._closed = True
         await self._feed.close()
         await asyncio.gather(self._committer.close(), self._writer.close())
+        await self._upkeep.close()
         await self._replicas.close()
         await self._readers.close()
         await self.request_buckets.close()

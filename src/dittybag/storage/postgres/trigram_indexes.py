@@ -6,6 +6,7 @@ from typing import Final
 
 from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
+    INDEX_LIST_LIMIT,
     REBUILD_SECONDS,
     PostgresConnection,
     quoted,
@@ -36,10 +37,9 @@ async def create_trigram_indexes(connection: PostgresConnection) -> None:
         return
     for table, expressions in _SEARCHED.items():
         columns = ", ".join(f"({expression}) {quoted(home)}.gin_trgm_ops" for expression in expressions)
-        # A short pending list: the write that fills it has to merge all of it.
         await connection.execute(
             f"""CREATE INDEX IF NOT EXISTS {table}_trigrams ON {table} USING gin ({columns})
-                WITH (gin_pending_list_limit = 256)""",
+                WITH (gin_pending_list_limit = {INDEX_LIST_LIMIT})""",
             timeout=REBUILD_SECONDS,
         )
 

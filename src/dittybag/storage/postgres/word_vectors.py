@@ -9,7 +9,11 @@ from typing import Any, Final
 
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.ranked_search import COLUMN_WEIGHTS, STORED_KINDS, columns_of
-from dittybag.storage.postgres.postgres_connections import REBUILD_SECONDS, PostgresConnection
+from dittybag.storage.postgres.postgres_connections import (
+    INDEX_LIST_LIMIT,
+    REBUILD_SECONDS,
+    PostgresConnection,
+)
 from dittybag.storage.postgres.postgres_driver import PostgresDriver
 from dittybag.storage.sql.migration_files import INDEX_WORDS
 from dittybag.storage.sql.searched_entities import searched_entities
@@ -63,9 +67,8 @@ async def fill_words(connection: PostgresConnection) -> None:
         await driver.run(sql, number, *word_columns(texts).values())
     for kind in STORED_KINDS:
         table = ENTITY_TYPES[kind].table
-        # A short pending list: the write that fills it has to merge all of it.
         await connection.execute(
             f"""CREATE INDEX {table}_words ON {table} USING gin (words)
-                WITH (gin_pending_list_limit = 256)""",
+                WITH (gin_pending_list_limit = {INDEX_LIST_LIMIT})""",
             timeout=REBUILD_SECONDS,
         )

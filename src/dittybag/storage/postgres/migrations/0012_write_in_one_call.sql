@@ -5,6 +5,13 @@
 -- commit: then a call that arrives late must not make it.
 ALTER TABLE writers ADD COLUMN results bigint[];
 
+-- Servers merge the lists of new entries of these indexes between writes, so a list can be longer.
+ALTER INDEX prompts_words SET (gin_pending_list_limit = 4096);
+ALTER INDEX resources_words SET (gin_pending_list_limit = 4096);
+ALTER INDEX tasks_words SET (gin_pending_list_limit = 4096);
+ALTER INDEX IF EXISTS prompts_trigrams SET (gin_pending_list_limit = 4096);
+ALTER INDEX IF EXISTS tasks_trigrams SET (gin_pending_list_limit = 4096);
+
 -- Waits for the writers' lock, and sets what the transaction of a write needs whatever the settings of the session: each
 -- statement sees what was committed before it, and the commit is on disk before the response. The viewer is the operator.
 CREATE FUNCTION lock_writers(lock_class integer, lock_key integer, milliseconds integer) RETURNS void LANGUAGE plpgsql AS $$
