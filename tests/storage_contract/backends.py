@@ -80,7 +80,7 @@ class PostgresSchemas:
     """Stores in schemas of one PostgreSQL server."""
 
     stamps = False
-    examples = repetitions(20, 300)
+    examples = repetitions(12, 300)
 
     def __init__(self, server: PostgresServer, pooler: PgBouncer | None = None) -> None:
         self._server = server

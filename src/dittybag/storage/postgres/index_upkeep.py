@@ -23,7 +23,7 @@ from dittybag.storage.postgres.postgres_connections import (
 #: The lists are merged after this many changes, because a search reads them from the beginning to the end,
 MERGED_CHANGES: Final = 200
 #: and after this many seconds if there are fewer.
-PAUSE_SECONDS: Final = 1.0
+PAUSE_SECONDS: Final = 5.0
 
 #: One server at a time.
 _MERGE: Final = """
