@@ -25,10 +25,7 @@ FASTMCP_DRIVERS = [
         name="fastmcp-handshake", environment=FASTMCP, program="fastmcp.py", version=HANDSHAKE, mode="legacy"
     ),
 ]
-#: A client that is pinned to a revision differs from others only in how it connects.
-CLIENTS = [
-    driver for driver in (*DRIVERS, *FASTMCP_DRIVERS) if IS_FULL or not driver.name.endswith("-pinned")
-]
+CLIENTS = [*DRIVERS, *FASTMCP_DRIVERS]
 #: The transports take turns: other tests run every client over both.
 PAIRS = [
     (driver, transport)

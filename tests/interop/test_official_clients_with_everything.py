@@ -13,7 +13,7 @@ from tests.everything.change_triggers import DYNAMIC_PROMPT, DYNAMIC_RESOURCE, D
 from tests.everything.client_input_tools import CHOICES_FORM, DEFAULTS_FORM
 from tests.everything.everything_server import build
 from tests.everything.schema_tools import PERSON_SCHEMA
-from tests.interop.client_drivers import DRIVERS, STDIO, TRANSPORTS, Driver, Observation, drive
+from tests.interop.client_drivers import ALL_DRIVERS, STDIO, TRANSPORTS, Driver, Observation, drive
 from tests.interop.client_plan import PLAN
 
 PNG = base64.b64encode(media_samples.PNG).decode()
@@ -44,7 +44,7 @@ ANSWERED = {
 
 @pytest.fixture(
     scope="module",
-    params=[(driver, transport) for transport in TRANSPORTS for driver in DRIVERS],
+    params=[(driver, transport) for transport in TRANSPORTS for driver in ALL_DRIVERS],
     ids=lambda param: f"{param[0].name}-{param[1]}",
 )
 def observation(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Observation:

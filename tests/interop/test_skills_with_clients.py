@@ -18,7 +18,6 @@ from tests.contracts.library_fixtures import write_files
 from tests.interop.client_drivers import DRIVERS, HTTP, STATELESS, STDIO, TRANSPORTS, Driver, run
 from tests.interop.environments import FASTMCP
 from tests.interop.test_inspector import run_inspector
-from tests.repetitions import IS_FULL
 from tests.skill_samples import FIELDS, LIBRARY
 from tests.stdio_server_process import ROOT
 
@@ -58,7 +57,7 @@ def expected_files() -> dict[str, str]:
 @pytest.mark.parametrize(
     "driver",
     # A pinned client differs from the others only in how it connects.
-    [driver for driver in DRIVERS if IS_FULL or not driver.name.endswith("pinned")],
+    DRIVERS,
     ids=lambda driver: driver.name,
 )
 def test_an_official_client_reads_every_skill(driver: Driver, server: dict[str, Any]) -> None:
