@@ -202,7 +202,9 @@ def main() -> None:
     )
     parser.add_argument("--baseline", type=Path, help="the source tree of another version of Dittybag")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--analyze", type=int, default=0, help="also measure searches after so many ANALYZE")
+    parser.add_argument(
+        "--analyze", type=int, default=0, help="also measure searches after each of N runs of ANALYZE"
+    )
     parser.add_argument("--json", action="store_true", help="print all samples as JSON")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]

@@ -107,7 +107,7 @@ class PromptSearch:
         return int(await self._driver.value(sql, match, _MAX_CANDIDATES + 1)) <= _MAX_CANDIDATES
 
     async def _is_frequent(self, query: PromptQuery) -> bool:
-        """Whether so many of the first prompts match that collecting all candidates takes longer."""
+        """Whether a large part of the first prompts matches. Then collecting all candidates takes longer."""
         bindings = Bindings(query.project)
         matches = _matches(query.text, bindings)
         first = f"""SELECT title, folded_title, content, folded_content FROM prompts
