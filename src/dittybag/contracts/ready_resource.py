@@ -102,14 +102,31 @@ class ReadyNotifications:
         self._running: set[asyncio.Future[None]] = set()
         #: What each user's client has been notified of.
         self._seen: WeakKeyDictionary[Subscriptions, object] = WeakKeyDictionary()
+        #: Done when the clients that are about to subscribe have subscribed.
+        self._subscribing: set[asyncio.Future[None]] = set()
 
     def start(self) -> None:
         self._scope.workspace.store.subscribe(self._on_changes)
+        self._server.before_subscribe = self._before_subscribe
         self._server.on_subscribe = self._on_subscribe
 
     def _on_changes(self, changes: Sequence[ChangeNotification]) -> None:
         if any(change.kind in ("task", "project") for change in changes):
             self._notify_at(asyncio.get_running_loop().time() + _DEBOUNCE)
+
+    async def _before_subscribe(self, subscriptions: Subscriptions, uris: Sequence[str]) -> None:
+        """Remember what a client can see before it learns that it is subscribed: it misses nothing then."""
+        if URI not in uris or subscriptions in self._seen:
+            return
+        subscribing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._subscribing.add(subscribing)
+        try:
+            await self._has_changed(subscriptions)
+        except DittybagError as error:
+            _log.warning("the ready tasks could not be read: %s", error)
+        finally:
+            self._subscribing.discard(subscribing)
+            subscribing.set_result(None)
 
     def _on_subscribe(self, uri: str) -> None:
         if uri == URI:
@@ -123,7 +140,7 @@ class ReadyNotifications:
                 return
             self._timer.cancel()
             self._timer = None
-        if self._server.is_subscribed(URI):
+        if self._subscribing or self._server.is_subscribed(URI):
             self._due = due
             self._timer = asyncio.get_running_loop().call_at(due, self._notify_soon)
 
@@ -148,6 +165,8 @@ class ReadyNotifications:
         await self._wait_for_lapse()
 
     async def _notify(self) -> None:
+        while self._subscribing:
+            await asyncio.wait(self._subscribing)
         try:
             for subscriptions in self._server.subscribers(URI):
                 if await self._has_changed(subscriptions):

@@ -59,7 +59,7 @@ _MAX_WAITING: Final = 256
 _MAX_HELD_BYTES: Final = 32 * 1024 * 1024
 
 #: A request whose handler has been called, and is to be awaited.
-_Started: TypeAlias = "tuple[Context, CoroutineType[Any, Any, Result | bytes]]"
+_Started: TypeAlias = "tuple[Context, CoroutineType[Any, Any, Result | bytes | None]]"
 
 
 class Session:
@@ -274,11 +274,10 @@ class Session:
             return None
         if type(outcome) is CoroutineType:
             return ctx, outcome
-        if outcome is not None:
-            self._succeed(ctx, outcome)
+        self._succeed(ctx, outcome)
         return None
 
-    def _run_in_task(self, ctx: Context, handler: CoroutineType[Any, Any, Result | bytes]) -> None:
+    def _run_in_task(self, ctx: Context, handler: CoroutineType[Any, Any, Result | bytes | None]) -> None:
         task = eager_tasks.start(self._finish(ctx, handler), asyncio.get_running_loop())
         if not task.done():
             self._add_task(ctx, task)
@@ -291,7 +290,7 @@ class Session:
         if ctx.effect is not None and not ctx.has_left_order:
             self._requests_in_order().begin(ctx)
 
-    async def _finish(self, ctx: Context, handler: Awaitable[Result | bytes]) -> None:
+    async def _finish(self, ctx: Context, handler: Awaitable[Result | bytes | None]) -> None:
         try:
             result = await handler
         except asyncio.CancelledError as error:
@@ -439,8 +438,9 @@ class Session:
 
     # Responses
 
-    def _succeed(self, ctx: Context, result: Result | bytes) -> None:
-        if ctx.is_finished:
+    def _succeed(self, ctx: Context, result: Result | bytes | None) -> None:
+        """Send the result of a request; `None` if a stream has been opened, which ends with it later."""
+        if ctx.is_finished or result is None:
             return
         try:
             body = result if isinstance(result, bytes) else encode_result(result, ctx)

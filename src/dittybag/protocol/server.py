@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -136,8 +136,7 @@ class Server:
         `state_key`: the secret key for request states, shared by all processes behind one address.
         `lifespan`: a context manager that is active while the server runs.
         `observe`: called after every request.
-        `prepare`: called before the handler of every request, which waits for what it returns. It must return
-        `None` for `subscriptions/listen`.
+        `prepare`: called before the handler of every request, which waits for what it returns.
         `listed_schema`: returns the schema of an argument struct for `tools/list`, encoded if it is known.
         `on_roots_changed`: called when a client reports that its root folders have changed.
         `on_end`: called when the connection of a session has ended for good, after its last request.
@@ -162,6 +161,8 @@ class Server:
         self._listed_schema = listed_schema
         self.on_roots_changed = on_roots_changed
         self.on_end = on_end
+        #: Awaited with the URIs of the resources that a client is about to subscribe to.
+        self.before_subscribe: Callable[[Subscriptions, Sequence[str]], Awaitable[None]] | None = None
         #: Called with the URI of a resource that a client subscribes to.
         self.on_subscribe: Callable[[str], object] = _ignore
         self.tools: dict[str, ToolDefinition[Any]] = {}
