@@ -161,7 +161,7 @@ DOWN_MIGRATIONS = {
         CREATE POLICY shared ON changes USING (kind <> 'task' AND viewer() IS NOT NULL);
     """,
     11: """
-        DROP FUNCTION change_prompt_counts(), change_resource_counts() CASCADE;
+        DROP FUNCTION change_prompt_counts(), count_new_prompt(), change_resource_counts() CASCADE;
         DROP TABLE prompt_counts, tag_counts, resource_counts;
         DROP FUNCTION hidden_projects();
         DROP INDEX resources_by_update, resources_by_size, resources_by_type;

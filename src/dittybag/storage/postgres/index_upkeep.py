@@ -22,7 +22,7 @@ from dittybag.storage.postgres.postgres_connections import (
 
 #: The lists are merged after this many changes, because a search reads them from the beginning to the end,
 MERGED_CHANGES: Final = 200
-#: and after this many seconds if there are fewer.
+#: and after this many seconds if there are fewer. Without changes, the connection is closed after that time.
 PAUSE_SECONDS: Final = 5.0
 
 #: One server at a time.
@@ -58,7 +58,10 @@ class IndexUpkeep:
 
     def _start(self) -> None:
         self._cancel_timer()
-        if self._task is None:
+        if self._changes == 0:
+            # Connections are scarce.
+            self._drop_connection()
+        else:
             self._task = asyncio.get_running_loop().create_task(self._merge())
 
     async def _merge(self) -> None:
@@ -72,11 +75,7 @@ class IndexUpkeep:
             self._drop_connection()
         finally:
             self._task = None
-        if self._changes < MERGED_CHANGES:
-            # Nobody is waiting for it, and connections are scarce.
-            self._drop_connection()
-        if self._changes:
-            self.note_changes(0)
+        self.note_changes(0)
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

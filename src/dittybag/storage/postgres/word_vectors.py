@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dittybag.domain.entities import ENTITY_TYPES
@@ -24,25 +23,45 @@ _MAX_POSITION: Final = 16_383
 _MAX_BYTES: Final = 1_000_000
 #: The maximum number of bytes of a stem beside its letters and positions.
 _OVERHEAD: Final = 4
+#: A shorter text of stems and positions fits in any case: a character has at most 4 bytes.
+_SAFE_CHARS: Final = _MAX_BYTES // 8
 
 _COLUMNS: Final = len(COLUMN_WEIGHTS)
+_MAX_COUNT: Final = (_MAX_POSITION - _COLUMNS + 1) // _COLUMNS
 _STEM: Final = re.compile(r"'([^']+)':([0-9A-D,]+)")
 
 
 def word_columns(texts: Sequence[str]) -> dict[str, Any]:
     """Return the values of the columns for the searched texts of an entity."""
     columns = columns_of(texts)
-    positions: defaultdict[str, list[int]] = defaultdict(list)
+    positions: dict[str, str] = {}
     for number, column in enumerate(columns):
-        for stem, count in Counter(column).items():
-            positions[stem].append(min(count * _COLUMNS + number, _MAX_POSITION - _COLUMNS + 1 + number))
+        for stem, count in _counts(column).items():
+            place = (count if count < _MAX_COUNT else _MAX_COUNT) * _COLUMNS + number
+            positions[stem] = f"{positions[stem]},{place}" if stem in positions else f"{place}"
+    words = " ".join([f"'{stem}':{places}" for stem, places in positions.items()])
+    if len(words) > _SAFE_CHARS:
+        words = _shortened(positions)
+    return {"words": words, "word_count": sum(map(len, columns))}
+
+
+def _counts(stems: Sequence[str]) -> dict[str, int]:
+    """Count stems. Faster than `Counter` for the few of an entity."""
+    counts: dict[str, int] = {}
+    for stem in stems:
+        counts[stem] = counts.get(stem, 0) + 1
+    return counts
+
+
+def _shortened(positions: Mapping[str, str]) -> str:
+    """Return the first stems with their positions, as many as fit."""
     parts, size = [], 0
     for stem, places in positions.items():
-        size += len(stem.encode()) + 2 * len(places) + _OVERHEAD
+        size += len(stem.encode()) + 2 * (places.count(",") + 1) + _OVERHEAD
         if size > _MAX_BYTES:
             break
-        parts.append(f"'{stem}':{','.join(map(str, places))}")
-    return {"words": " ".join(parts), "word_count": sum(map(len, columns))}
+        parts.append(f"'{stem}':{places}")
+    return " ".join(parts)
 
 
 def read_counts(vector: str) -> dict[str, float]:

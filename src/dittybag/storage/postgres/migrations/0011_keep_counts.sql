@@ -33,12 +33,7 @@ DECLARE
     gone       record;
 BEGIN
     PERFORM set_config('dittybag.viewer', '', true);
-    IF TG_OP = 'INSERT' THEN
-        INSERT INTO prompt_counts SELECT project, count(*) FROM added GROUP BY project
-            ON CONFLICT (project) DO UPDATE SET count = prompt_counts.count + excluded.count;
-        INSERT INTO tag_counts SELECT project, tag, count(*) FROM added, unnest(tags) AS tag GROUP BY project, tag
-            ON CONFLICT (project, tag) DO UPDATE SET count = tag_counts.count + excluded.count;
-    ELSIF TG_OP = 'DELETE' THEN
+    IF TG_OP = 'DELETE' THEN
         INSERT INTO prompt_counts SELECT project, -count(*) FROM removed GROUP BY project
             ON CONFLICT (project) DO UPDATE SET count = prompt_counts.count + excluded.count;
         INSERT INTO tag_counts SELECT project, tag, -count(*) FROM removed, unnest(tags) AS tag GROUP BY project, tag
@@ -60,7 +55,7 @@ BEGIN
         -- Most updates change neither.
         is_changed := false;
     END IF;
-    IF is_changed AND TG_OP <> 'INSERT' THEN
+    IF is_changed THEN
         FOR gone IN SELECT DISTINCT project FROM removed LOOP
             DELETE FROM prompt_counts WHERE project = gone.project AND count = 0;
         END LOOP;
@@ -73,8 +68,25 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER prompt_counts_after_insert AFTER INSERT ON prompts REFERENCING NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION change_prompt_counts();
+-- Prompts are created one by one.
+CREATE FUNCTION count_new_prompt() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    viewer  text := coalesce(current_setting('dittybag.viewer', true), '');
+    new_tag text;
+BEGIN
+    PERFORM set_config('dittybag.viewer', '', true);
+    INSERT INTO prompt_counts VALUES (NEW.project, 1)
+        ON CONFLICT (project) DO UPDATE SET count = prompt_counts.count + 1;
+    FOREACH new_tag IN ARRAY NEW.tags LOOP
+        INSERT INTO tag_counts VALUES (NEW.project, new_tag, 1)
+            ON CONFLICT (project, tag) DO UPDATE SET count = tag_counts.count + 1;
+    END LOOP;
+    PERFORM set_config('dittybag.viewer', viewer, true);
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER prompt_counts_after_insert AFTER INSERT ON prompts FOR EACH ROW EXECUTE FUNCTION count_new_prompt();
 CREATE TRIGGER prompt_counts_after_delete AFTER DELETE ON prompts REFERENCING OLD TABLE AS removed
 FOR EACH STATEMENT EXECUTE FUNCTION change_prompt_counts();
 CREATE TRIGGER prompt_counts_after_update AFTER UPDATE ON prompts

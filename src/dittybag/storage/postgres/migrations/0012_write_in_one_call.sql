@@ -164,10 +164,12 @@ END
 $$;
 
 -- Puts the number of a new row into its state, which begins with {"number":0 or {"id":0.
-CREATE FUNCTION numbered_state(state text, row_number bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN starts_with(state, '{"number":0,') THEN '{"number":' || row_number || substr(state, 12)
+CREATE FUNCTION numbered_state(state text, row_number bigint) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN CASE WHEN starts_with(state, '{"number":0,') THEN '{"number":' || row_number || substr(state, 12)
                 WHEN starts_with(state, '{"id":0,') THEN '{"id":' || row_number || substr(state, 8)
-                ELSE state END
+                ELSE state END;
+END
 $$;
 
 -- Makes the writes of several use cases and commits them: each of them as a whole, or not at all if what it has read no
