@@ -139,7 +139,7 @@ BUGS: Final = (
         "A write is done twice if the answer of PostgreSQL is lost.",
         (
             (
-                "storage/postgres/postgres_committer.py",
+                "storage/postgres/commit_connection.py",
                 "                made = await self._settle()\n",
                 "                await self._settle()\n                made = None\n",
             ),
@@ -151,7 +151,7 @@ BUGS: Final = (
         "A write whose outcome cannot be known is repeated, and reported as not done.",
         (
             (
-                "storage/postgres/postgres_committer.py",
+                "storage/postgres/commit_connection.py",
                 "            except StorageUnsure as error:\n                problem = error\n",
                 "",
             ),

@@ -21,7 +21,7 @@ from dittybag.storage.postgres.postgres_connections import (
 )
 
 #: The lists are merged after this many changes, because a search reads them from the beginning to the end,
-MERGED_CHANGES: Final = 200
+MERGED_CHANGES: Final = 500
 #: and after this many seconds if there are fewer. Without changes, the connection is closed after that time.
 PAUSE_SECONDS: Final = 5.0
 

@@ -30,10 +30,11 @@ from dittybag.storage.postgres.checked_transaction import (
     PlannedCommit,
     ProjectCache,
 )
+from dittybag.storage.postgres.commit_connection import CommitJob
 from dittybag.storage.postgres.index_upkeep import IndexUpkeep
 from dittybag.storage.postgres.migrations.postgres_migrations import is_current, is_missing, migrate
 from dittybag.storage.postgres.postgres_change_feed import ChangeFeed
-from dittybag.storage.postgres.postgres_committer import CommitJob, Committer
+from dittybag.storage.postgres.postgres_committer import Committer
 from dittybag.storage.postgres.postgres_connections import (
     PostgresAddress,
     PostgresConnection,

@@ -37,7 +37,7 @@ def word_columns(texts: Sequence[str]) -> dict[str, Any]:
     positions: dict[str, str] = {}
     for number, column in enumerate(columns):
         for stem, count in _counts(column).items():
-            place = (count if count < _MAX_COUNT else _MAX_COUNT) * _COLUMNS + number
+            place = (min(_MAX_COUNT, count)) * _COLUMNS + number
             positions[stem] = f"{positions[stem]},{place}" if stem in positions else f"{place}"
     words = " ".join([f"'{stem}':{places}" for stem, places in positions.items()])
     if len(words) > _SAFE_CHARS:

@@ -6,11 +6,11 @@
 ALTER TABLE writers ADD COLUMN results bigint[];
 
 -- Servers merge the lists of new entries of these indexes between writes, so a list can be longer.
-ALTER INDEX prompts_words SET (gin_pending_list_limit = 4096);
-ALTER INDEX resources_words SET (gin_pending_list_limit = 4096);
-ALTER INDEX tasks_words SET (gin_pending_list_limit = 4096);
-ALTER INDEX IF EXISTS prompts_trigrams SET (gin_pending_list_limit = 4096);
-ALTER INDEX IF EXISTS tasks_trigrams SET (gin_pending_list_limit = 4096);
+ALTER INDEX prompts_words SET (gin_pending_list_limit = 16384);
+ALTER INDEX resources_words SET (gin_pending_list_limit = 16384);
+ALTER INDEX tasks_words SET (gin_pending_list_limit = 16384);
+ALTER INDEX IF EXISTS prompts_trigrams SET (gin_pending_list_limit = 16384);
+ALTER INDEX IF EXISTS tasks_trigrams SET (gin_pending_list_limit = 16384);
 
 -- Waits for the writers' lock, and sets what the transaction of a write needs whatever the settings of the session: each
 -- statement sees what was committed before it, and the commit is on disk before the response. The viewer is the operator.
