@@ -36,7 +36,7 @@ class EventStream:
     _bytes = 0
     _last = 0
     _delivered = 0
-    _waiting: tuple[asyncio.Future[None], ...] = ()
+    _waiting: tuple[asyncio.Future[bool], ...] = ()
     #: The connected consumers, newest last. Only the newest gets events.
     _consumers: tuple[object, ...] = ()
 
@@ -61,22 +61,22 @@ class EventStream:
 
     def send_message(self, frame: bytes) -> None:
         self._add(frame)
-        self._wake()
+        self.wake()
 
     def send_response(self, frame: bytes, error: int | None) -> None:
         self._add(frame)
         self.error = error
         self.finished = True
-        self._wake()
+        self.wake()
 
     def drop_response(self) -> None:
         self.finished = True
-        self._wake()
+        self.wake()
 
     def close_stream(self) -> None:
         """Close the connection. The client resumes the stream for later messages."""
         self.paused = True
-        self._wake()
+        self.wake()
 
     def _add(self, frame: bytes) -> None:
         if self.number == 0 and not self._consumers and self._is_buffered(frame):
@@ -92,10 +92,11 @@ class EventStream:
     def _is_buffered(self, frame: bytes) -> bool:
         return any(event.number > self._delivered and event.frame == frame for event in self._events)
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Wake all who wait for the stream."""
         for future in self._waiting:
             if not future.done():
-                future.set_result(None)
+                future.set_result(True)
 
     def attach(self, consumer: object) -> None:
         """Deliver to this consumer from now on. When it detaches, the previous one is next."""
@@ -103,7 +104,7 @@ class EventStream:
 
     def detach(self, consumer: object) -> None:
         self._consumers = tuple(each for each in self._consumers if each is not consumer)
-        self._wake()
+        self.wake()
 
     def is_current(self, consumer: object) -> bool:
         return self._consumers[-1] is consumer
@@ -138,18 +139,25 @@ class EventStream:
 
     async def wait_for_activity(self, seconds: float) -> bool:
         """Wait for the next message or detached consumer. Return `False` on timeout."""
-        wakeup = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        wakeup: asyncio.Future[bool] = loop.create_future()
+        timer = loop.call_later(seconds, _time_out, wakeup)
         self._waiting = (*self._waiting, wakeup)
         try:
-            done, _ = await asyncio.wait((wakeup,), timeout=seconds)
+            return await wakeup
         finally:
+            timer.cancel()
             self._waiting = tuple(each for each in self._waiting if each is not wakeup)
-        return bool(done)
 
     @property
     def size(self) -> int:
         """The number of buffered bytes."""
         return self._bytes
+
+
+def _time_out(wakeup: asyncio.Future[bool]) -> None:
+    if not wakeup.done():
+        wakeup.set_result(False)
 
 
 class ResponseOnlyStream(EventStream):

@@ -100,15 +100,17 @@ class HttpRequest:
 
     async def wait_for_disconnect(self) -> None:
         """Return when the client has disconnected, or may no longer wait."""
-        disconnect = asyncio.ensure_future(self._receive_disconnect())
-        try:
-            while not disconnect.done() and self.revoked is None:
-                timeout = None if self.recheck is None else RECHECK_SECONDS
-                await asyncio.wait((disconnect,), timeout=timeout)
-                if self.recheck is not None and not disconnect.done():
-                    self.revoked = await self.recheck()
-        finally:
-            disconnect.cancel()
+        recheck = self.recheck
+        if recheck is None:
+            await self._receive_disconnect()
+            return
+        while self.revoked is None:
+            try:
+                async with asyncio.timeout(RECHECK_SECONDS):
+                    await self._receive_disconnect()
+                    return
+            except TimeoutError:
+                self.revoked = await recheck()
 
     async def _receive_disconnect(self) -> None:
         while (await self.receive())["type"] != "http.disconnect":

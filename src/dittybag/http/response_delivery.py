@@ -70,7 +70,7 @@ class ResponseDelivery:
         stream = self._stream
         try:
             # Most requests finish soon and need no event stream.
-            if not stream.finished and await self._wait(stream.wait(0, PING_SECONDS)) is None:
+            if not stream.finished and await self._wait(lambda: stream.wait(0, PING_SECONDS)) is None:
                 return False
             return await self._send_complete(status_of, as_json=as_json) or await self._send_events()
         finally:
@@ -83,16 +83,13 @@ class ResponseDelivery:
         finally:
             self._stop_watching()
 
-    async def _wait(self, waiting: Coroutine[Any, Any, bool]) -> bool | None:
+    async def _wait(self, wait: Callable[[], Awaitable[bool]]) -> bool | None:
         """Wait for the stream. Return `False` on timeout, and `None` if the client has disconnected."""
         if self._disconnected is None:
             self._disconnected = asyncio.ensure_future(self._request.wait_for_disconnect())
-        something = asyncio.ensure_future(waiting)
-        try:
-            await asyncio.wait((self._disconnected, something), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            something.cancel()
-        return None if self._disconnected.done() else something.result()
+            self._disconnected.add_done_callback(lambda _: self._stream.wake())
+        found = False if self._disconnected.done() else await wait()
+        return None if self._disconnected.done() else found
 
     def _stop_watching(self) -> None:
         if self._disconnected is not None:
@@ -148,9 +145,9 @@ class ResponseDelivery:
         """Wait for events. Return `False` if the client has disconnected."""
         stream = self._stream
         if stream.is_current(self):
-            found = await self._wait(stream.wait(self._position, PING_SECONDS))
+            found = await self._wait(lambda: stream.wait(self._position, PING_SECONDS))
         else:
-            found = await self._wait(stream.wait_for_activity(PING_SECONDS))
+            found = await self._wait(lambda: stream.wait_for_activity(PING_SECONDS))
         if found is False:
             await self._write(b": keep-alive\n\n")
         return found is not None
