@@ -11,6 +11,7 @@ import apsw
 import pytest
 
 from dittybag.domain.errors import StorageError
+from dittybag.domain.queries import PromptQuery
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.index_structure import Level, read_levels
 from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate
@@ -61,6 +62,27 @@ async def test_segments_of_single_writes_are_merged_while_nobody_writes(tmp_path
     await store.close()
     with integrity_check.open_snapshot(str(path)) as connection:
         assert integrity_check.check_integrity(connection, str) == []
+
+
+async def test_a_damaged_record_of_segments_is_reported_by_searches(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(str(path))
+    session = await open_session(store)
+    await session.prompt("p", "some content")
+    await store.close()
+    with closing(apsw.Connection(str(path))) as connection:
+        for _ in range(8):
+            connection.execute(
+                "UPDATE prompt_index_data SET block = substr(block, 1, length(block) - 1) WHERE id = 10"
+            )
+            assert read_levels(connection, "prompt_index") == []
+    store = SqliteStore(str(path))
+    session = await open_session(store)
+    with pytest.raises(StorageError, match="damaged"):
+        await session.workspace.prompts.page(
+            session.caller, PromptQuery(project=session.project, text="some content", limit=5)
+        )
+    await store.close()
 
 
 async def test_writes_one_after_the_other_do_not_pile_up_segments(tmp_path: Path) -> None:

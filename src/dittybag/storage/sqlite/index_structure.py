@@ -34,12 +34,16 @@ class Level(Struct, frozen=True):
 
 
 def read_levels(connection: apsw.Connection, index: str) -> list[Level]:
-    """Return the levels of an index, that of the newest segments first."""
+    """Return the levels of an index, that of the newest segments first; none if the record is damaged."""
     record: bytes = connection.execute(f"SELECT block FROM {index}_data WHERE id = 10").get or b""
     has_deletions = record[4:8] == _WITH_DELETIONS
     numbers = iter(read_varints(record[8 if has_deletions else 4 :]))
     level_count, _, _ = next(numbers, 0), next(numbers, 0), next(numbers, 0)
-    return [_read_level(numbers, has_deletions=has_deletions) for _ in range(level_count)]
+    try:
+        return [_read_level(numbers, has_deletions=has_deletions) for _ in range(level_count)]
+    except StopIteration:
+        # FTS5 reports it with the next query.
+        return []
 
 
 def _read_level(numbers: Iterator[int], *, has_deletions: bool) -> Level:
@@ -51,7 +55,8 @@ def _read_segment(numbers: Iterator[int], *, has_deletions: bool) -> Segment:
     number, first, last = next(numbers), next(numbers), next(numbers)
     if not has_deletions:
         return Segment(number, last - first + 1)
-    _oldest, _newest, _deletion_pages, deleted, rows = (next(numbers) for _ in range(5))
+    _oldest, _newest, _deletion_pages = next(numbers), next(numbers), next(numbers)
+    deleted, rows = next(numbers), next(numbers)
     return Segment(number, last - first + 1, rows, deleted)
 
 
