@@ -25,7 +25,7 @@ from msgspec import Struct, field
 from benchmarks.bench_databases import Cluster, cluster
 from benchmarks.postgres_scale_calls import CALLS, WHILE, WORDS
 from benchmarks.postgres_scale_data import build
-from benchmarks.report_output import describe_machine, print_progress, table
+from benchmarks.report_output import ReportTable, print_progress, print_tables, rows_table
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
@@ -138,12 +138,10 @@ def stability(server: Cluster, database: str, size: int, process: CallProcess, r
 # Reporting
 
 
-def report(found: Sequence[Series], sizes: Sequence[int], versions: Sequence[str]) -> str:
+def report(found: Sequence[Series], sizes: Sequence[int], versions: Sequence[str], about: str) -> ReportTable:
     """Return a table of the median and the 95th percentile of each call, by size."""
     by_key = {(series.caller, series.call, series.size): series for series in found}
-    rows = [
-        ["milliseconds: median / p95", "caller", *(f"{size:,} {who}" for size in sizes for who in versions)]
-    ]
+    rows = [["", "caller", *(f"{size:,} {who}" for size in sizes for who in versions)]]
     if len(versions) > 1:
         rows[0] += [f"{size:,} ratio" for size in sizes]
     for caller, call, _ in (key for key in by_key if key[2] == sizes[0]):
@@ -153,7 +151,7 @@ def report(found: Sequence[Series], sizes: Sequence[int], versions: Sequence[str
             old, new = versions
             cells += [f"{series.median(old) / series.median(new):.1f}x" for series in row]
         rows.append([call, caller, *cells])
-    return table(rows)
+    return rows_table("Calls on PostgreSQL by number of prompts, median / p95 in ms", rows, about)
 
 
 def _cell(series: Series, version: str) -> str:
@@ -161,13 +159,13 @@ def _cell(series: Series, version: str) -> str:
     return f"fails after {figures}" if version in series.failures else figures
 
 
-def stability_report(found: Sequence[Series]) -> str:
-    rows = [["medians of runs, milliseconds", "caller", "size", "least", "median", "most"]]
+def stability_report(found: Sequence[Series]) -> ReportTable:
+    rows = [["", "caller", "size", "least", "median", "most"]]
     for series in found:
         times = series.times["medians"]
         figures = (min(times), statistics.median(times), max(times))
         rows.append([series.call, series.caller, f"{series.size:,}", *(f"{each:.1f}" for each in figures)])
-    return table(rows)
+    return rows_table("Medians of searches after each run of ANALYZE, in ms", rows)
 
 
 # Running
@@ -205,13 +203,12 @@ def main() -> None:
     parser.add_argument(
         "--analyze", type=int, default=0, help="also measure searches after each of N runs of ANALYZE"
     )
-    parser.add_argument("--json", action="store_true", help="print all samples as JSON")
+    parser.add_argument("--json", action="store_true", help="print the tables as JSON")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
     versions = {"before": options.baseline.resolve()} if options.baseline else {}
     versions["now"] = ROOT
     names = [*CALLS, *(f"get, while {name}" for name in WHILE)]
-    load = os.getloadavg()[0]
     found: list[Series] = []
     stable: list[Series] = []
     with cluster() as server:
@@ -222,14 +219,11 @@ def main() -> None:
                 found += measure(size, processes, names, options.rounds)
                 if options.analyze:
                     stable += stability(server, database, size, processes["now"], options.analyze)
-        about = f"PostgreSQL {server.version}, role {ROLE}, on {describe_machine()}."
-    about += f" Load average {load:.2f} before, {os.getloadavg()[0]:.2f} after."
-    if options.json:
-        print(msgspec.json.encode({"about": about, "calls": found, "analyze": stable}).decode())
-        return
-    print(f"{about}\n\n{report(found, sizes, list(versions))}")
+        about = f"PostgreSQL {server.version}, as an ordinary role."
+    tables = [report(found, sizes, list(versions), about)]
     if stable:
-        print(f"\n{stability_report(stable)}")
+        tables.append(stability_report(stable))
+    print_tables(tables, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ import msgspec
 from msgspec import Struct, field
 from tests.web.browser_client import BrowserClient
 
-from benchmarks.report_output import describe_machine, print_progress, table
+from benchmarks.report_output import ReportTable, print_progress, print_tables, rows_table
 from benchmarks.sample_data import (
     CACHE,
     COMMON_WORD,
@@ -325,7 +325,9 @@ def quantile(samples: Sequence[float], share: float) -> float:
     return sorted(samples)[int(share * (len(samples) - 1))]
 
 
-def format_report(sizes: Sequence[int], versions: Sequence[Version], found: dict[int, list[Measured]]) -> str:
+def tables(
+    sizes: Sequence[int], versions: Sequence[Version], found: dict[int, list[Measured]]
+) -> list[ReportTable]:
     """Return the tables: medians, and the slowest creates and waits, by size."""
     columns = [(size, position) for size in sizes for position in range(len(versions))]
     heads = [f"{size:,} {versions[at].name}" if len(versions) > 1 else f"{size:,}" for size, at in columns]
@@ -333,19 +335,22 @@ def format_report(sizes: Sequence[int], versions: Sequence[Version], found: dict
     def row(label: str, samples: Callable[[Measured], list[float]], share: float = 0.5) -> list[str]:
         return [label, *(f"{1000 * quantile(samples(found[size][at]), share):.2f}" for size, at in columns)]
 
-    rows = [["median, in ms", *heads]]
+    rows = [["", *heads]]
     rows += [row(name, partial(_samples, name)) for name in found[sizes[0]][0].samples]
     rows += [
         row("create, p99", partial(_samples, "create"), 0.99),
         row("create, slowest", partial(_samples, "create"), 1.0),
     ]
-    felt = [["get by another client, in ms", *heads]]
+    felt = [["", *heads]]
     felt += [
         row(f"{name}, {label}", partial(_waits, name), share)
         for name in LOADS
         for label, share in (("median", 0.5), ("p99", 0.99), ("slowest", 1.0))
     ]
-    return "\n".join([f"SQLite ({describe_machine()})", "", table(rows), "", table(felt)])
+    return [
+        rows_table("Calls on SQLite by number of prompts, median in ms", rows),
+        rows_table("What another client feels: a get during the call, in ms", felt),
+    ]
 
 
 def _samples(name: str, one: Measured) -> list[float]:
@@ -365,13 +370,14 @@ def main() -> None:
     parser.add_argument("--against", type=Path, help="the `src` folder of another version")
     parser.add_argument("--folder", type=Path, default=CACHE / "scale", help="where workspaces are kept")
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
+    parser.add_argument("--json", action="store_true", help="print the tables as JSON")
     options = parser.parse_args()
     sizes = [*(options.prompts or SIZES), *([LARGEST] if options.largest else [])]
     versions = [Version("now")]
     if options.against is not None:
         versions.insert(0, Version("before", options.against.resolve()))
     found = {size: measure(size, versions, options.folder, quick=options.quick) for size in sizes}
-    print(format_report(sizes, versions, found))
+    print_tables(tables(sizes, versions, found), as_json=options.json)
 
 
 if __name__ == "__main__":
