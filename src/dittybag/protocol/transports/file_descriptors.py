@@ -89,18 +89,20 @@ class FrameWriter:
         """Write `data` and return the number of accepted bytes; all of them if the client is gone."""
         if self._disconnected:
             return len(data)
+        count = 0
         try:
             count = os.write(self._sink, data)
             while self._is_blocking and count < len(data):
                 count += os.write(self._sink, data[count:])
-            return count
         except BlockingIOError:
-            return 0
+            # Also a terminal may be non-blocking, because of another process.
+            pass
         except OSError:
             # The client is gone.
             self._disconnected = True
             self._on_disconnect()
             return len(data)
+        return count
 
     def _write_more(self) -> None:
         del self._unsent[: self._write_now(self._unsent)]
@@ -120,6 +122,8 @@ class FrameWriter:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._drained.wait(), seconds)
             self._loop.remove_writer(self._sink)
+        # Another file may get the number of the descriptor.
+        self._disconnected = True
         with contextlib.suppress(OSError):
             os.set_blocking(self._sink, True)
         os.close(self._sink)
@@ -182,7 +186,7 @@ class _EventLoopReader:
     def _read(self) -> None:
         try:
             chunk = os.read(self._source, _READ_BYTES)
-        except (BlockingIOError, InterruptedError):
+        except BlockingIOError:
             return
         except OSError:
             chunk = b""
