@@ -12,7 +12,7 @@ from contextvars import Context
 from types import coroutine
 from typing import Any, TypeVar
 
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from dittybag.protocol.dispatch import Session
 from dittybag.protocol.features import MaybeAwaitable, await_if_needed
 from dittybag.protocol.jsonrpc import LONG_BYTES, Decoded, MalformedFrame, find_request_id_at_ends
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.server import Server
 from dittybag.protocol.transports.file_descriptors import DescriptorReader, FrameWriter, create_reader
 from dittybag.protocol.transports.line_framing import LineSplitter, OversizeLine
