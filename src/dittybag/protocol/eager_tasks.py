@@ -55,7 +55,8 @@ else:
         except AttributeError:
             return loop.create_task(coroutine)
         try:
-            task = asyncio.Task(coroutine, loop=loop)
+            # Without a name, the task would format one.
+            task = asyncio.Task(coroutine, loop=loop, name="request")
         finally:
             del loop.call_soon
         step, context = _captured.pop()

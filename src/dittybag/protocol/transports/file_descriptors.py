@@ -49,7 +49,7 @@ class FrameWriter:
             os.set_blocking(sink, False)
 
     def send_message(self, frame: bytes) -> None:
-        self._frames.append(frame)
+        self._frames += (frame, b"\n")
         self._buffered_bytes += len(frame)
         if self._buffered_bytes > _WRITE_BYTES:
             self.flush()
@@ -72,8 +72,7 @@ class FrameWriter:
         self._flush_is_due = False
         if not self._frames:
             return
-        self._frames.append(b"")
-        ready = b"\n".join(self._frames)
+        ready = b"".join(self._frames)
         self._frames.clear()
         self._buffered_bytes = 0
         if self._unsent:
