@@ -30,7 +30,7 @@ def _run(arguments: Sequence[str]) -> int:
         # Every MCP client starts its own process, so start-up must not pay for importing click.
         _import_msgspec()
         # Before `logging`, which is quicker to import by way of it.
-        import dittybag.protocol.lazy_tls  # noqa: F401
+        import dittybag.protocol.lazy_asyncio  # noqa: F401
         from dittybag.cli import serve
 
         return serve.run(arguments[1:], lambda: _collect_again(thresholds))

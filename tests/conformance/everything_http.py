@@ -14,7 +14,7 @@ from dittybag.http.uvicorn_server import (
     new_event_loop,
     serve,
 )
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from tests.everything.everything_server import build
 
 

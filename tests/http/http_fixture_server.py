@@ -19,7 +19,7 @@ from dittybag.http.uvicorn_server import (
     serve,
 )
 from dittybag.protocol.argument_schemas import NoArguments
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.server import Server
 from tests.everything.everything_server import build

@@ -25,7 +25,7 @@ print(*sorted(set(sys.argv[1:]) & set(sys.modules)))
 """
 
 TLS = """
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 import ssl
 
 async def main():
@@ -46,7 +46,7 @@ asyncio.run(main())
 
 
 REPORTS = """
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 import logging
 
 logging.basicConfig()
@@ -68,7 +68,7 @@ asyncio.run(main())
 
 
 PROCESSES = """
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 import subprocess, sys
 
 assert (asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT) == (subprocess.PIPE, subprocess.STDOUT)
@@ -111,8 +111,8 @@ def test_errors_are_reported_in_full_when_the_first_one_occurs() -> None:
 
 def test_a_module_of_the_engine_does_not_load_the_rest_of_it() -> None:
     loaded = run(
-        "import sys; from dittybag.protocol.eras import versions; from dittybag.protocol import lazy_tls;"
+        "import sys; from dittybag.protocol.eras import versions; from dittybag.protocol import lazy_asyncio;"
         "print(*sorted(name for name in sys.modules if name.startswith('dittybag.protocol')))"
     )
-    own = ["", ".eras", ".eras.versions", ".lazy_modules", ".lazy_tls"]
+    own = ["", ".eras", ".eras.versions", ".lazy_asyncio", ".lazy_modules"]
     assert loaded.split() == [f"dittybag.protocol{name}" for name in own]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
+from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio with placeholders
 
 import msgspec
 

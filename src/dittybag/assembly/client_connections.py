@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
+from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.assembly.entry_check import entry_problem
 from dittybag.assembly.store_factory import is_file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
+from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.assembly.store_factory import opened_store
 from dittybag.exchange.workspace_copy import CopyResult, ReportProgress, copy_workspace

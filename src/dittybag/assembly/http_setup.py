@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
+from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.assembly.logging_setup import log_to_stderr
 from dittybag.assembly.server_setup import check_profile_and_toolsets, open_server, shared_state_key

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import BinaryIO, Final
 
-from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
+from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag import files
 from dittybag.assembly.library_import import open_library

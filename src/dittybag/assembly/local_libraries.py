@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
+from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.assembly.workspace_session import open_libraries
 from dittybag.library import install_records, installer

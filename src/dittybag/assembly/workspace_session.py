@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterat
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
+from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from msgspec import Struct
 from msgspec.structs import replace

@@ -16,7 +16,7 @@ from dittybag.domain.ports import ChosenFolder, ClientFolders, ProjectFolder
 from dittybag.domain.projects import NEW_PROJECT
 from dittybag.protocol.client_input import ListRoots
 from dittybag.protocol.eras.method_table import READING_METHODS
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.wire_errors import InputRejected, InvalidParams
 from dittybag.services.workspace import Workspace

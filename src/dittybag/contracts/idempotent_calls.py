@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from dittybag.domain.errors import AlreadyDone, StorageError
 from dittybag.domain.idempotency import MAX_RESULT_BYTES, StoredResult
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import Text, ToolResult
 from dittybag.services.idempotency_service import DuplicateCall, IdempotencyService, IdempotentCall

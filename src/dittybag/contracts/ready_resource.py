@@ -15,7 +15,7 @@ from dittybag.domain.claims import MICROSECONDS
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.projects import DEFAULT_PROJECT, NEW_PROJECT
 from dittybag.protocol.jsonrpc import encode
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.server import Server
 from dittybag.protocol.subscriptions import Subscriptions
 from dittybag.protocol.types import JsonObject, ResourceInfo, ResourceTemplateInfo

@@ -43,6 +43,7 @@ Ref = Annotated[str, Meta(min_length=1)]
 
 #: Compiled on first use, to start faster.
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_UUID_LENGTH: Final = 36
 #: Databases do not accept larger numbers.
 _NUMBER: Final = r"(?:(task|change):)?([0-9]{1,18})"
 #: Resources with longer URIs are referred to by their names.
@@ -106,7 +107,7 @@ async def look_up_item(
 ) -> Item | ChangeNumber | None:
     """Like `find_item`, but return `None` if the reference names nothing."""
     ref = checked_ref(ref)
-    if (numbered := re.fullmatch(_NUMBER, ref)) and numbered[1] == "change":
+    if ref.startswith("change:") and (numbered := re.fullmatch(_NUMBER, ref)):
         return ChangeNumber(int(numbered[2]))
     found = await _find_by_prefix(call, ref)
     if not found and wanted:
@@ -150,15 +151,19 @@ async def _find_by_title(call: ToolCall, ref: str) -> list[Item]:
 
 
 async def _prompts(call: ToolCall, ref: str) -> list[Item]:
-    address = PromptAddress(id=ref) if re.fullmatch(_UUID, ref) else PromptAddress(name=ref)
+    address = PromptAddress(id=ref) if _is_uuid(ref) else PromptAddress(name=ref)
     return await _attempt(call.workspace.prompts.get(call.caller, address), PromptNotFound)
 
 
 async def _resources(call: ToolCall, ref: str) -> list[Item]:
-    get = call.workspace.resources.by_id if re.fullmatch(_UUID, ref) else call.workspace.resources.get
-    return await _attempt(
-        get(call.caller, ref.lower() if re.fullmatch(_UUID, ref) else ref), ResourceNotFound
-    )
+    if _is_uuid(ref):
+        return await _attempt(call.workspace.resources.by_id(call.caller, ref.lower()), ResourceNotFound)
+    found = await call.workspace.resources.look_up(call.caller, ref)
+    return [] if found is None else [found]
+
+
+def _is_uuid(ref: str) -> bool:
+    return len(ref) == _UUID_LENGTH and re.fullmatch(_UUID, ref) is not None
 
 
 async def _library_prompts(call: ToolCall, name: str) -> list[Item]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from dittybag.http.http_request import HttpRequest
 from dittybag.protocol.jsonrpc import encode
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 
 #: Lines are written together after this time, because waking the thread that writes them is slow.
 _FLUSH_SECONDS: Final = 0.05

@@ -17,7 +17,7 @@ from dittybag.domain.accounts import PREFIX, Principal, Scope
 from dittybag.domain.errors import DittybagError
 from dittybag.http.asgi_messages import AuthInfo, Header, Headers, HttpError
 from dittybag.http.http_request import HttpRequest
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.wire_errors import InternalError, InvalidRequest
 from dittybag.services.account_service import AccountService
 

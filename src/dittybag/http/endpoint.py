@@ -34,7 +34,7 @@ from dittybag.protocol.eras.versions import (
 )
 from dittybag.protocol.frame_decoding import decode_in_thread
 from dittybag.protocol.jsonrpc import LONG_BYTES, Decoded, MalformedFrame, decode, encode, request_id_of
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.request_meta import PROTOCOL_VERSION
 from dittybag.protocol.server import Server
 from dittybag.protocol.types import JsonObject

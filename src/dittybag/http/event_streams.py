@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 
 #: Maximum size of a stream without a consumer. Beyond it, the oldest events are dropped.
 MAX_EVENTS: Final = 1000

@@ -21,7 +21,7 @@ from dittybag.http.asgi_messages import (
 )
 from dittybag.http.unread_responses import CountUnread
 from dittybag.protocol.jsonrpc import error_frame
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.types import RequestId
 from dittybag.protocol.wire_errors import InvalidRequest, ProtocolError, WireError
 

@@ -15,7 +15,7 @@ from dittybag.http.asgi_messages import ANONYMOUS, AuthInfo
 from dittybag.http.event_streams import MAX_BYTES, EventStream, ResponseOnlyStream
 from dittybag.protocol.dispatch import DEFAULT_LOG_LEVEL, Session
 from dittybag.protocol.eras.revisions import REVISIONS
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.server import Server
 from dittybag.protocol.subscriptions import LIST_KINDS, Subscriptions
 from dittybag.protocol.types import JsonObject

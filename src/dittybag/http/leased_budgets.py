@@ -14,7 +14,7 @@ from typing import Final
 
 from dittybag.domain.ports import RequestBuckets
 from dittybag.domain.rate_limits import RateLimit, RequestBucket, TakenRequests
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 
 _log = logging.getLogger("dittybag")
 

@@ -11,7 +11,7 @@ from dittybag.http.http_request import HttpRequest
 from dittybag.http.unread_responses import UnreadResponses
 from dittybag.protocol.dispatch import Session
 from dittybag.protocol.jsonrpc import Decoded, error_frame, find_request_id
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.wire_errors import INTERNAL_ERROR, WireError
 
 #: After this long without events a comment is sent, so that proxies do not close the connection.

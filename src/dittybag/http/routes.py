@@ -15,7 +15,7 @@ from dittybag.http.operations import Operations
 from dittybag.http.stored_sessions import StoreSessionRegistry
 from dittybag.http.unread_responses import UnreadResponses
 from dittybag.protocol.jsonrpc import encode
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.server import Server
 
 #: The paths of the OAuth protected resource metadata (RFC 9728).

@@ -21,7 +21,7 @@ from dittybag.protocol.jsonrpc import (
     request_id_of,
     result_frame,
 )
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.method_handlers import HANDLERS
 from dittybag.protocol.outlet import Outlet
 from dittybag.protocol.request_context import Context, Effect, InputRequired

@@ -12,7 +12,7 @@ from contextvars import Context
 from types import coroutine
 from typing import Any, TypeVar
 
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 
 T = TypeVar("T")
 
@@ -55,7 +55,8 @@ else:
         except AttributeError:
             return loop.create_task(coroutine)
         try:
-            task = asyncio.Task(coroutine, loop=loop)
+            # Without a name, the task would format one.
+            task = asyncio.Task(coroutine, loop=loop, name="request")
         finally:
             del loop.call_soon
         step, context = _captured.pop()

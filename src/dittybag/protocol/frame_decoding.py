@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dittybag.protocol.jsonrpc import LONG_BYTES, Decoded, decode
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

@@ -7,7 +7,7 @@ from typing import Any
 
 from dittybag.protocol.client_input import Question
 from dittybag.protocol.jsonrpc import notification_frame, request_frame
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import JsonObject
 from dittybag.protocol.wire_errors import InputRejected, InvalidParams

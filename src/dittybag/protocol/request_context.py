@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from dittybag.protocol.dispatch import Session
-    from dittybag.protocol.lazy_tls import asyncio
+    from dittybag.protocol.lazy_asyncio import asyncio
     from dittybag.protocol.outlet import Outlet
 
 LOG_LEVELS: Final[dict[str, int]] = {

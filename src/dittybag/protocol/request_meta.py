@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from dittybag.protocol.argument_schemas import surrogate_violations
 from dittybag.protocol.eras.revisions import REVISIONS
@@ -20,18 +20,21 @@ LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 def read(ctx: Context) -> None:
     """Apply the `_meta` of a request to its context. Raises `InvalidParams` or `UnsupportedVersion`."""
     meta = ctx.params.get("_meta")
-    if meta is None:
-        meta = {}
-    elif type(meta) is not dict:
-        raise InvalidParams("Invalid params: `_meta` must be an object")
-    # Decided per request, not per connection: some clients call `server/discover` before `initialize`.
-    if PROTOCOL_VERSION in meta and ctx.method != "initialize":
-        _read_stateless(ctx, meta)
+    if meta is not None:
+        _read_meta(ctx, meta)
     if ctx.may_have_surrogates:
         # Invalid tool arguments are reported in the tool's error format.
         others = {**ctx.params, "arguments": None} if ctx.method == "tools/call" else ctx.params
         if any(surrogate_violations(others)):
             raise InvalidParams("Invalid params: a lone surrogate is not valid Unicode text")
+
+
+def _read_meta(ctx: Context, meta: Any) -> None:
+    if type(meta) is not dict:
+        raise InvalidParams("Invalid params: `_meta` must be an object")
+    # Decided per request, not per connection: some clients call `server/discover` before `initialize`.
+    if PROTOCOL_VERSION in meta and ctx.method != "initialize":
+        _read_stateless(ctx, meta)
     token = meta.get("progressToken")
     if type(token) is int or type(token) is str:
         ctx.progress_token = token

@@ -8,7 +8,7 @@ from contextvars import Context as Variables
 from contextvars import copy_context
 from typing import Final
 
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.request_context import Context
 
 #: Maximum number of reads of one client that run at the same time: their responses may be large.

@@ -209,6 +209,12 @@ async def lookup_resource(transaction: Transaction, caller: Caller, name: str) -
     return await transaction.resources.by_name(caller.project, name)
 
 
+async def lookup_resource_by_uri(transaction: Transaction, caller: Caller, uri: str) -> Resource | None:
+    """Return a resource of the caller's project, if there is one."""
+    require_project_access(caller)
+    return await transaction.resources.by_uri(caller.project, uri)
+
+
 async def read_content(transaction: Transaction, caller: Caller, resource: Resource) -> bytes:
     """Return the content of a resource that the caller has read."""
     return await transaction.content(resource.sha256)
@@ -291,6 +297,14 @@ class ResourceService:
         if content is UNSET:
             content = await self._store.read(caller, read_content, resource, single=True)
         return content.decode() if isinstance(content, bytes) else content
+
+    async def look_up(self, caller: Caller, reference: str) -> Resource | None:
+        """Return a resource by name or URI, or `None`."""
+        found = await self._store.read(caller, lookup_resource, reference, single=True)
+        # A URI has a scheme.
+        if found is None and ":" in reference:
+            found = await self._store.read(caller, lookup_resource_by_uri, reference, single=True)
+        return found
 
     async def page(self, caller: Caller, query: ResourceQuery) -> ResourcePage:
         """See `page_resources`."""

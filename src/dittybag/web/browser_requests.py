@@ -15,7 +15,7 @@ from dittybag.domain.errors import Conflict, DittybagError, Invalid, NotAllowed,
 from dittybag.domain.projects import Project
 from dittybag.http.asgi_messages import AsgiScope, Header, Headers, Receive, Send
 from dittybag.http.http_request import HttpRequest
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.web.web_context import WebContext

@@ -9,7 +9,7 @@ from typing import Final
 from dittybag.domain.libraries import LibraryPrompt, LibraryReport
 from dittybag.domain.ports import Libraries
 from dittybag.domain.text import fold
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 
 _log = logging.getLogger("dittybag")
 

@@ -13,7 +13,7 @@ from minijinja import Markup
 from msgspec import Struct
 
 from dittybag.domain.resources import Resource
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.web.highlight import languages
 from dittybag.web.markdown_html import code, markdown
 

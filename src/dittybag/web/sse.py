@@ -8,7 +8,7 @@ from typing import Any, Final
 from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import DittybagError
 from dittybag.http.asgi_messages import EVENTS, Receive, Send
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.web.browser_requests import StreamingResponse, WebRequest, WebResponse, cookies
 from dittybag.web.template_rendering import SECURITY_HEADERS
 from dittybag.web.web_context import WebContext

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
+import tty
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import msgspec
 import pytest
 
+from dittybag.protocol.dispatch import Session
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import Server
+from dittybag.protocol.transports.file_descriptors import FrameWriter
+from dittybag.protocol.transports.stdio import serve
 from tests.stdio_server_process import ROOT, StdioServerProcess
 
 SERVER = "tests.protocol.transports.noisy_server"
@@ -26,6 +34,40 @@ def wire() -> Iterator[StdioServerProcess]:
     with StdioServerProcess(SERVER) as wire:
         wire.handshake()
         yield wire
+
+
+class Pipes:
+    """The client's ends of the pipes of a server in this process."""
+
+    def __init__(self) -> None:
+        self.source, self._to_server = os.pipe()
+        self._from_server, self.sink = os.pipe()
+        self._is_open = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.hang_up()
+        os.close(self.source)
+        os.close(self._from_server)
+
+    def write(self, data: bytes) -> None:
+        os.write(self._to_server, data)
+
+    def read(self) -> bytes:
+        return os.read(self._from_server, 65536)
+
+    def read_all(self) -> bytes:
+        """Read until the server closes the pipe."""
+        return b"".join(iter(self.read, b""))
+
+    def hang_up(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            os.close(self._to_server)
 
 
 def call(tool: str, request_id: Any = 1, **arguments: Any) -> bytes:
@@ -260,3 +302,78 @@ def test_several_servers_run_side_by_side() -> None:
         for wire in (one, two, three):
             wire.send(PING)
         assert [wire.message() for wire in (three, one, two)] == [PONG] * 3
+
+
+async def test_a_message_that_cannot_be_handled_is_logged_and_the_next_one_works(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server("plain", "1")
+
+    def fail(session: Session) -> None:
+        raise RuntimeError("these roots cannot be handled")
+
+    server.on_roots_changed = fail
+    with Pipes() as pipes:
+        pipes.write(b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}\n' + PING + b"\n")
+        async with asyncio.timeout(10):
+            serving = asyncio.create_task(serve(server, pipes.source, pipes.sink))
+            assert msgspec.json.decode(await asyncio.to_thread(pipes.read)) == PONG
+            pipes.hang_up()
+            await serving
+    assert "these roots cannot be handled" in caplog.text
+
+
+async def test_messages_that_were_not_started_when_the_server_stops_are_ignored() -> None:
+    server = Server("plain", "1")
+    started = asyncio.Event()
+    handled = 0
+
+    @server.tool("count")
+    def count(arguments: object, ctx: Context) -> str:
+        nonlocal handled
+        handled += 1
+        started.set()
+        return "x" * 200_000
+
+    with Pipes() as pipes:
+        # More than the server sends to a client that does not read.
+        pipes.write((call("count") + b"\n") * 100)
+        async with asyncio.timeout(10):
+            ended = asyncio.Event()
+            serving = asyncio.create_task(serve(server, pipes.source, pipes.sink, ended=ended))
+            await started.wait()
+            before = handled
+            ended.set()
+            output = asyncio.create_task(asyncio.to_thread(pipes.read_all))
+            await serving
+            assert (await output).count(b"\n") == handled == before < 100
+
+
+async def test_a_non_blocking_terminal_gets_every_byte_once() -> None:
+    terminal, sink = os.openpty()
+    tty.setraw(sink)
+    os.set_blocking(sink, False)
+    sent = bytes(range(32, 127)) * 2000
+    writer = FrameWriter(asyncio.get_running_loop(), sink, on_disconnect=lambda: None)
+    writer.send_message(sent)
+    closing = asyncio.create_task(writer.close(10))
+    received = b""
+    async with asyncio.timeout(10):
+        while len(received) <= len(sent):
+            received += await asyncio.to_thread(os.read, terminal, 65536)
+        await closing
+    os.close(terminal)
+    assert received == sent + b"\n"
+
+
+async def test_a_late_message_is_not_written_to_another_file(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    source, sink = os.pipe()
+    writer = FrameWriter(asyncio.get_running_loop(), sink, on_disconnect=lambda: None)
+    await writer.close(1)
+    with other.open("wb", buffering=0) as file:
+        assert file.fileno() == sink
+        writer.send_message(PING)
+        writer.flush()
+    os.close(source)
+    assert other.read_bytes() == b""

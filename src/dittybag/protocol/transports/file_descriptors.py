@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 
 if TYPE_CHECKING:
     from dittybag.protocol.transports.input_selector import InputSelector
@@ -49,7 +49,7 @@ class FrameWriter:
             os.set_blocking(sink, False)
 
     def send_message(self, frame: bytes) -> None:
-        self._frames.append(frame)
+        self._frames += (frame, b"\n")
         self._buffered_bytes += len(frame)
         if self._buffered_bytes > _WRITE_BYTES:
             self.flush()
@@ -72,8 +72,7 @@ class FrameWriter:
         self._flush_is_due = False
         if not self._frames:
             return
-        self._frames.append(b"")
-        ready = b"\n".join(self._frames)
+        ready = b"".join(self._frames)
         self._frames.clear()
         self._buffered_bytes = 0
         if self._unsent:
@@ -89,18 +88,20 @@ class FrameWriter:
         """Write `data` and return the number of accepted bytes; all of them if the client is gone."""
         if self._disconnected:
             return len(data)
+        count = 0
         try:
             count = os.write(self._sink, data)
             while self._is_blocking and count < len(data):
                 count += os.write(self._sink, data[count:])
-            return count
         except BlockingIOError:
-            return 0
+            # Also a terminal may be non-blocking, because of another process.
+            pass
         except OSError:
             # The client is gone.
             self._disconnected = True
             self._on_disconnect()
             return len(data)
+        return count
 
     def _write_more(self) -> None:
         del self._unsent[: self._write_now(self._unsent)]
@@ -120,6 +121,8 @@ class FrameWriter:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._drained.wait(), seconds)
             self._loop.remove_writer(self._sink)
+        # Another file may get the number of the descriptor.
+        self._disconnected = True
         with contextlib.suppress(OSError):
             os.set_blocking(self._sink, True)
         os.close(self._sink)
@@ -182,7 +185,7 @@ class _EventLoopReader:
     def _read(self) -> None:
         try:
             chunk = os.read(self._source, _READ_BYTES)
-        except (BlockingIOError, InterruptedError):
+        except BlockingIOError:
             return
         except OSError:
             chunk = b""

@@ -9,7 +9,7 @@ import msgspec
 
 from dittybag.protocol.dispatch import Session
 from dittybag.protocol.eras.versions import NEWEST_HANDSHAKE, STATELESS_VERSIONS
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.request_meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from dittybag.protocol.server import Server
 from dittybag.protocol.types import JsonObject, RequestId

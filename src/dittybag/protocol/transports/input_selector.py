@@ -21,7 +21,7 @@ _SPIN_SECONDS: Final = 50e-6
 #: After a poll without a result, this many quick inputs are not polled for.
 _SKIPS_AFTER_MISS: Final = 64
 
-_log = logging.getLogger("dittybag")
+_log = logging.getLogger("dittybag.protocol")
 
 _Events = list[tuple[selectors.SelectorKey, int]]
 
@@ -57,23 +57,17 @@ class InputSelector(selectors.DefaultSelector):
         """Wait for events. Those of the input are handled here, and not returned."""
         if self._on_input is None:
             return super().select(timeout)
-        if timeout is None:
-            ready = self._wait(None)
-        else:
-            ready = self._wait(timeout) if timeout > 0 else self._poll.poll(0)
         events: _Events = []
-        for descriptor, _ in ready:
-            if descriptor == self._input:
-                self._handle_input(self._on_input)
-            else:
+        is_due = timeout is not None and timeout <= 0
+        for descriptor, _ in self._poll.poll(0) if is_due else self._wait(timeout):
+            if descriptor != self._input:
                 events = super().select(0)
+                continue
+            try:
+                self._on_input()
+            except Exception:  # noqa: BLE001  # the edge of the event loop, which would end
+                _log.exception("cannot handle the input")
         return events
-
-    def _handle_input(self, handle: Callable[[], None]) -> None:
-        try:
-            handle()
-        except Exception:  # noqa: BLE001  # the edge of the event loop, which would end
-            _log.exception("cannot handle the input")
 
     def _wait(self, timeout: float | None) -> list[tuple[int, int]]:
         """Wait for a descriptor; poll for it first if the last input came quickly."""

@@ -28,13 +28,17 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> list[bytes | OversizeLine]:
         """Return the lines that `chunk` completes, without line breaks."""
-        *parts, last = chunk.split(b"\n")
+        parts = chunk.split(b"\n")
+        last = parts.pop()
         limit = self._limit
-        lines = [part if len(part) <= limit else _oversize_line(part) for part in parts]
+        lines: list[bytes | OversizeLine] = [*parts]
+        if len(chunk) > limit:
+            lines = [part if len(part) <= limit else _oversize_line(part) for part in parts]
         if parts and (self._parts or self._oversize):
             self._append(parts[0])
             lines[0] = self._pop_line()
-        self._append(last)
+        if last:
+            self._append(last)
         return lines
 
     def finish(self) -> list[bytes | OversizeLine]:
@@ -42,8 +46,6 @@ class LineSplitter:
         return [self._pop_line()] if self._parts or self._oversize else []
 
     def _append(self, part: bytes) -> None:
-        if not part:
-            return
         if self._oversize:
             self._oversize.tail = (self._oversize.tail + part)[-END_BYTES:]
             self._oversize.size += len(part)

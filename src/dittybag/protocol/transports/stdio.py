@@ -7,6 +7,7 @@ protocol stream.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import selectors
 import signal
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from dittybag.protocol.dispatch import Session
 from dittybag.protocol.features import MaybeAwaitable, await_if_needed
 from dittybag.protocol.jsonrpc import LONG_BYTES, Decoded, MalformedFrame, find_request_id_at_ends
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.server import Server
 from dittybag.protocol.transports.file_descriptors import DescriptorReader, FrameWriter, create_reader
 from dittybag.protocol.transports.line_framing import LineSplitter, OversizeLine
@@ -27,6 +28,8 @@ from dittybag.protocol.wire_errors import InvalidRequest
 
 if TYPE_CHECKING:
     from dittybag.protocol.transports.input_selector import InputSelector
+
+_log = logging.getLogger("dittybag.protocol")
 
 #: How long running requests may continue after the client has disconnected.
 GRACE_SECONDS: Final = 0.8
@@ -140,7 +143,7 @@ async def serve(
         try:
             await ended.wait()
         finally:
-            reader.pause()
+            receiver.close()
             await session.close(GRACE_SECONDS)
             await server.on_end(session)
             await writer.close(GRACE_SECONDS)
@@ -163,6 +166,7 @@ class _FrameReceiver:
         self._decoding: asyncio.Future[Decoded] | None = None
         self._is_processing = False
         self._is_reading = True
+        self._is_closed = False
 
     def feed(self, chunk: bytes) -> None:
         """Handle a chunk of input. An empty chunk is the end of the input."""
@@ -179,7 +183,10 @@ class _FrameReceiver:
         writer = self._writer
         writer.defer_flush()
         while self._lines and self._has_room():
-            self._receive(self._lines.popleft())
+            try:
+                self._receive(self._lines.popleft())
+            except Exception:  # noqa: BLE001  # the lines after it must be received
+                _log.exception("cannot handle a message")
         writer.flush()
         self._is_processing = False
         if self._ended and not self._lines and self._decoding is None:
@@ -188,8 +195,18 @@ class _FrameReceiver:
             self._is_reading = not self._is_reading
             (self.reader.resume if self._is_reading else self.reader.pause)()
 
+    def close(self) -> None:
+        """Stop reading, and ignore the buffered lines."""
+        self._is_closed = True
+        self.process_lines()
+
     def _has_room(self) -> bool:
-        return self._decoding is None and not self._writer.full and self._session.has_room()
+        return (
+            self._decoding is None
+            and not self._writer.full
+            and self._session.has_room()
+            and not self._is_closed
+        )
 
     def _receive(self, line: bytes | OversizeLine) -> None:
         if isinstance(line, OversizeLine):
@@ -211,4 +228,5 @@ class _FrameReceiver:
             self._session.refuse(malformed.error, malformed.request_id)
         else:
             self._session.receive_decoded(decoded, self._writer)
-        self.process_lines()
+        finally:
+            self.process_lines()

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 

@@ -11,7 +11,7 @@ from dittybag.domain.task_graph import GraphTask, TaskGraph
 from dittybag.domain.task_order import WorkOrder, critical_path, work_order
 from dittybag.domain.tasks import NO_PROJECT
 from dittybag.domain.text import QUERY_LENGTH
-from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.web.browser_requests import WebRequest, WebResponse
 from dittybag.web.task_graph_svg import draw_graph
 from dittybag.web.template_rendering import render_page
