@@ -147,6 +147,7 @@ CASES: dict[str, ServiceCall] = {
     "resources.delete": writes(lambda it, who, populated: it.delete(who, "one")),
     "resources.delete_all": writes(lambda it, who, populated: it.delete_all(who, ["one"])),
     "resources.get": reads(lambda it, who, populated: it.get(who, "one")),
+    "resources.look_up": reads(lambda it, who, populated: it.look_up(who, "one")),
     "resources.all": reads(lambda it, who, populated: it.all(who)),
     "resources.read": reads(lambda it, who, populated: it.read(who, "file:///one")),
     "resources.templates": reads(lambda it, who, populated: it.templates(who)),
