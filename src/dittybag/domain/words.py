@@ -10,6 +10,8 @@ from dittybag.domain.stemming import stem
 
 #: Longer words are several words: hashes and encoded data would fill the index.
 WORD: Final = re.compile(r"[^\W_]{1,40}")
+#: The same for folded ASCII texts, in two thirds of the time.
+_ASCII_WORD: Final = re.compile(r"[a-z0-9]{1,40}")
 _NOT_WORD: Final = re.compile(r"[^\w\s]")
 #: Scripts that are written without spaces, and Hangul, whose words have endings: Thai, Lao, Burmese, Khmer,
 #: kana, Chinese characters, Hangul.
@@ -33,9 +35,10 @@ def _without_mark(match: re.Match[str]) -> str:
 
 def split_words(text: str) -> list[str]:
     """Return the folded words of a text, in order. Of scripts without spaces, all pairs of characters."""
-    words = WORD.findall(fold_words(text))
+    folded = fold_words(text)
     if text.isascii():
-        return words
+        return _ASCII_WORD.findall(folded)
+    words = WORD.findall(folded)
     return [part for word in words for part in ([word] if word.isascii() else _parts(word))]
 
 

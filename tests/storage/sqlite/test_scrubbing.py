@@ -50,6 +50,8 @@ def files_with(path: Path, text: bytes) -> set[str]:
 def settle(path: Path) -> None:
     """Merge the segments of the search indexes, so that few rows of each are deleted, and checkpoint."""
     with closing(apsw.Connection(str(path))) as connection:
+        # The store may be merging segments, too.
+        connection.set_busy_timeout(10_000)
         for index in INDEXES:
             connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -166,13 +166,15 @@ class SqliteQueries:
 
     def _index_words(self, kind: StoredKind, number: int, old: _Indexed | None, new: _Indexed | None) -> None:
         # Imported here because most processes write nothing.
-        from dittybag.domain.ranked_search import searched_texts
-        from dittybag.storage.sqlite.word_index import column_values, row_id
+        from dittybag.domain import ranked_search
+        from dittybag.storage.sqlite import word_index
 
-        before, after = (None if state is None else searched_texts(*state) for state in (old, new))
+        before, after = (
+            None if state is None else ranked_search.searched_texts(*state) for state in (old, new)
+        )
         if before != after:
-            values = None if after is None else column_values(after)
-            self.pending.add(WORD_INDEX, row_id(kind, number), values, in_index=before is not None)
+            values = None if after is None else word_index.column_values(after)
+            self.pending.add(WORD_INDEX, word_index.row_id(kind, number), values, in_index=before is not None)
 
 
 class SqliteTables(ConnectedTables):
