@@ -22,14 +22,17 @@ class SchemaSnapshot:
         self.tables: Final = frozenset(sql(names.format(schema)))
         copies = [f'CREATE TABLE "{copy}"."{name}" AS TABLE "{schema}"."{name}"' for name in self.tables]
         sql("; ".join([f'CREATE SCHEMA "{copy}"', *copies]))
+        # One statement, because each is a process.
+        has_rows = " UNION ALL ".join(
+            f'SELECT \'{name}\' WHERE EXISTS (SELECT FROM "{copy}"."{name}")' for name in self.tables
+        )
         unused = "SELECT sequencename FROM pg_sequences WHERE last_value IS NULL AND schemaname = '{}'"
         statements = [
             _SETTINGS,
             *(f'DELETE FROM "{schema}"."{name}"' for name in self.tables),
             *(
                 f'INSERT INTO "{schema}"."{name}" OVERRIDING SYSTEM VALUE TABLE "{copy}"."{name}"'
-                for name in self.tables
-                if sql(f'SELECT 1 FROM "{copy}"."{name}" LIMIT 1')
+                for name in sql(has_rows)
             ),
             *(f'SELECT setval(\'"{schema}"."{name}"\', 1, false)' for name in sql(unused.format(schema))),
         ]
