@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT := constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check static programs conformance format bench benchpage torture bugs pictures clean
+.PHONY: help run test check static environments programs conformance format bench benchpage torture bugs pictures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -22,7 +22,7 @@ test: $(VENV)/.dev ## run all tests; ARGS are passed to pytest
 	@$(BIN)/python -m tests $(ARGS)
 
 check: $(VENV)/.dev ## check format, lint, types and import rules, then run conformance and all tests
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync static programs
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync static environments programs
 	@$(MAKE) --no-print-directory conformance
 	@$(MAKE) --no-print-directory test
 
@@ -33,9 +33,10 @@ static: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
 
 # What the tests need, installed while the types are checked.
-programs: $(VENV)/.dev
+environments: $(VENV)/.dev
 	@$(BIN)/python -m tests.interop.environments
-	@$(BIN)/python -m tests.interop.environments conformance
+
+programs: $(VENV)/.dev
 	@$(BIN)/python -m tests.programs
 
 conformance: $(VENV)/.dev ## run the official conformance suite on the engine and on Dittybag, over HTTP

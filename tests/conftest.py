@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Final
@@ -19,10 +20,23 @@ _ALONE: Final = (
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import other modules only to deselect their tests."""
-    if config.option.markexpr != "alone" or collection_path.is_dir():
+    """Do not import modules only to deselect their tests."""
+    expression = config.option.markexpr
+    if expression not in ("alone", "not alone") or collection_path.is_dir():
         return None
-    return None if collection_path.relative_to(config.rootpath).as_posix() in _ALONE else True
+    is_alone = collection_path.relative_to(config.rootpath).as_posix() in _ALONE
+    return None if is_alone == (expression == "alone") else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for garbage neither while tests are collected nor, later, among the thousands of them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -48,7 +48,10 @@ def skip_unless_ci(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-CHROMIUM: Final = Program(("chromium", "chromium-browser", "google-chrome"), "chromium")
+#: The shell is Chromium without its own windows. It needs a third less processor time for the same pages.
+CHROMIUM: Final = Program(
+    ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"), "chromium-headless-shell"
+)
 NGINX: Final = Program(("nginx",), "nginx-light")
 GIT: Final = Program(("git",), "git")
 STRACE: Final = Program(("strace",), "strace")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from itertools import count
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import pytest
@@ -32,11 +35,13 @@ from dittybag.services.task_queue import ClaimRequest
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sql.sql_transaction import SqlTransaction
 from tests.postgres_servers import PostgresServer
+from tests.schema_snapshot import SchemaSnapshot
 
 #: A word in every text of the shared task, which only members may see.
 SECRET: Final = "orchard"
 REQUEST: Final = ClaimRequest(lease_seconds=60)
-_numbers: Final = count()
+#: What belongs to the role of a server without its own privileges.
+_DATABASE: Final = "with_rls"
 
 
 class Team(Struct, frozen=True):
@@ -59,15 +64,54 @@ class Team(Struct, frozen=True):
         return (await self.workspace.history.page(self.owner, ChangeQuery(limit=1)))[0].seq
 
 
-@pytest.fixture(params=("sqlite", "postgres"))
-async def team(
+class FormedTeam(Struct, frozen=True):
+    """Where a team is stored, and what brings it back after a test."""
+
+    location: str
+    project: int
+    task: Task
+    restore_sql: str = ""
+
+
+@pytest.fixture(scope="module")
+def formed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Team]:
+) -> Callable[[str], FormedTeam]:
+    """Return a function that forms a team on a database once: that takes longer than bringing it back."""
+
+    @cache
+    def form(database: str) -> FormedTeam:
+        if database == "sqlite":
+            return asyncio.run(_form_team(str(tmp_path_factory.mktemp("team") / "team.db")))
+        server: PostgresServer = request.getfixturevalue("server")
+        location = server.url(_DATABASE, user="clerk", schema="team")
+        formed = asyncio.run(_form_team(location))
+        return replace(formed, restore_sql=SchemaSnapshot(server, "team", _DATABASE).restore_sql)
+
+    return form
+
+
+@pytest.fixture(params=("sqlite", "postgres"))
+def formed_team(
+    request: pytest.FixtureRequest, formed: Callable[[str], FormedTeam], tmp_path: Path
+) -> Iterator[FormedTeam]:
+    team = formed(request.param)
     if request.param == "sqlite":
-        location = str(tmp_path_factory.mktemp("team") / "team.db")
+        yield replace(team, location=shutil.copyfile(team.location, str(tmp_path / "team.db")))
     else:
         server: PostgresServer = request.getfixturevalue("server")
-        location = server.url("with_rls", user="clerk", schema=f"team{next(_numbers)}")
+        yield team
+        server.sql(team.restore_sql, _DATABASE)
+
+
+@pytest.fixture
+async def team(formed_team: FormedTeam) -> AsyncIterator[Team]:
+    workspace = Workspace(await open_store(formed_team.location))
+    yield Team(workspace, formed_team.project, formed_team.task)
+    await workspace.store.close()
+
+
+async def _form_team(location: str) -> FormedTeam:
     workspace = Workspace(await open_store(location))
     for name in ("wanda", "rita", "sam"):
         await workspace.accounts.add_user(name, actor="tests")
@@ -82,8 +126,8 @@ async def team(
         links=(f"x:{SECRET}",),
     )
     assert task.project_id == project.id
-    yield Team(workspace, project.id, task)
     await workspace.store.close()
+    return FormedTeam(location, project.id, task)
 
 
 class TaskCall(Struct, frozen=True):

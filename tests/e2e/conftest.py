@@ -186,10 +186,12 @@ def check_page() -> PageCheck:
             page.screenshot(path=Path(_PICTURES) / f"{name}.png", full_page=True)
         # The page's content security policy does not apply to code evaluated by Playwright.
         page.evaluate(source + ";0")
-        report = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        found = page.evaluate(
+            "axe.run(document, {resultTypes: ['violations']}).then(report => report.violations)"
+        )
         violations = [
             f"{item['id']}: {item['help']}: {[node['html'][:200] for node in item['nodes'][:3]]}"
-            for item in report["violations"]
+            for item in found
         ]
         assert violations == [], name
         widths = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"

@@ -32,8 +32,10 @@ MIME_TYPES = (
 )  # fmt: skip
 
 
-#: Lists show all entities. Of the pages of one entity each, every third is visited, or all of them.
-VISITED = repetitions(3, 1)
+#: Lists show all entities. Of the pages of one entity each, every fifth is visited, or all of them: five has
+#: no common divisor with the number of types, nor with that of the pages with a payload in the URL, so every
+#: type and every such page is among them.
+VISITED = repetitions(5, 1)
 
 
 def one_line(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, TypeAlias
 
 from cryptography.hazmat.primitives import hashes
@@ -29,13 +29,20 @@ def encode_integer(value: int, length: int | None = None) -> str:
 
 
 class Key:
-    """A key of an issuer: its public JWK and its signing function."""
+    """A key of an issuer: its public JWK, which may be made when it is needed, and its signing function."""
 
-    def __init__(self, kid: str, algorithm: str, jwk: dict[str, Any], sign: Sign) -> None:
+    def __init__(
+        self, kid: str, algorithm: str, jwk: dict[str, Any] | Callable[[], dict[str, Any]], sign: Sign
+    ) -> None:
         self.kid = kid
         self.algorithm = algorithm
-        self.jwk = {**jwk, "kid": kid, "use": "sig", "alg": algorithm}
+        self._given = jwk
         self.sign = sign
+
+    @cached_property
+    def jwk(self) -> dict[str, Any]:
+        given = self._given() if callable(self._given) else self._given
+        return {**given, "kid": self.kid, "use": "sig", "alg": self.algorithm}
 
     def token(
         self, claims: dict[str, Any] | bytes | None = None, header: dict[str, Any] | bytes | None = None
@@ -71,8 +78,13 @@ def compact(header: dict[str, Any] | bytes, claims: dict[str, Any] | bytes, sign
 
 @cache
 def rsa_key(kid: str, algorithm: str = "RS256", bits: int = 2048) -> Key:
-    private = rsa.generate_private_key(65537, bits)
-    numbers = private.public_key().public_numbers()
+    # Generated at its first use: it takes long, and every test process imports modules with many keys.
+    private = cache(lambda: rsa.generate_private_key(65537, bits))
+
+    def jwk() -> dict[str, Any]:
+        numbers = private().public_key().public_numbers()
+        return {"kty": "RSA", "n": encode_integer(numbers.n), "e": encode_integer(numbers.e)}
+
     length = int(algorithm[2:])
     digest: hashes.HashAlgorithm = {256: hashes.SHA256(), 384: hashes.SHA384(), 512: hashes.SHA512()}[length]
     scheme = (
@@ -80,8 +92,7 @@ def rsa_key(kid: str, algorithm: str = "RS256", bits: int = 2048) -> Key:
         if algorithm.startswith("RS")
         else padding.PSS(padding.MGF1(digest), salt_length=digest.digest_size)
     )
-    jwk = {"kty": "RSA", "n": encode_integer(numbers.n), "e": encode_integer(numbers.e)}
-    return Key(kid, algorithm, jwk, lambda data: private.sign(data, scheme, digest))
+    return Key(kid, algorithm, jwk, lambda data: private().sign(data, scheme, digest))
 
 
 _CURVES: dict[str, tuple[str, ec.EllipticCurve, hashes.HashAlgorithm, int]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -17,8 +18,12 @@ from tests.identity.oauth_issuer import Clock
 from tests.repetitions import repetitions
 
 KEYS = [rsa_key("RS256"), rsa_key("PS256", "PS256"), ec_key("ES256"), ed_key("EdDSA")]
-TOKENS = [key.token() for key in KEYS]
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+@cache
+def valid_token(key: Key) -> str:
+    return key.token()
 
 
 async def fetch(url: str) -> bytes:
@@ -28,8 +33,8 @@ async def fetch(url: str) -> bytes:
 async def assert_refused(tokens: list[str]) -> None:
     config = OAuthSettings(issuer=ISSUER, audience=AUDIENCE, jwks="https://login.example.com/keys")
     verifier = OAuthVerifier(config, fetch=fetch, now=Clock())
-    for token in TOKENS:
-        assert (await verifier.verify(token)).user == "ann"
+    for key in KEYS:
+        assert (await verifier.verify(valid_token(key))).user == "ann"
     for token in tokens:
         with pytest.raises(TokenRefused):
             await verifier.verify(token)
@@ -56,13 +61,13 @@ async def test_no_character_can_be_removed_or_doubled(key: Key) -> None:
 
 
 @settings(max_examples=repetitions(100, 2000), deadline=None)
-@given(st.sampled_from(TOKENS), st.data())
+@given(st.sampled_from(KEYS).map(valid_token), st.data())
 def test_no_part_can_be_replaced_by_arbitrary_text(token: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(token)))
     end = data.draw(st.integers(start, min(len(token), start + 8)))
     piece = data.draw(st.text(max_size=8).filter(lambda piece: piece != token[start:end]))
     changed = token[:start] + piece + token[end:]
-    if changed not in TOKENS:
+    if changed not in map(valid_token, KEYS):
         asyncio.run(assert_refused([changed]))
 
 

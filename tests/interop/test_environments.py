@@ -49,7 +49,7 @@ def test_a_failed_installation_reports_the_reason_and_leaves_no_files(
 def test_a_failed_installation_is_an_error_with_a_hint(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert environments.main() == 1
+    assert environments.main("python-1", "python-2") == 1
     message = capsys.readouterr().err
     assert message.startswith("error: could not install the MCP Python SDK")
     assert "\nhint: " in message

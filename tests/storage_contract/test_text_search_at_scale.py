@@ -16,7 +16,7 @@ from tests.repetitions import repetitions
 from tests.storage_contract.store_session import StoreSession
 
 DOCUMENTS = repetitions(3_000, 10_000)
-QUERIES = repetitions(500, 2_000)
+QUERIES = repetitions(300, 2_000)
 LIMIT = 20
 ORDERS: tuple[PromptOrder, ...] = ("updated", "name")
 

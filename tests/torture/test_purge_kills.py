@@ -29,8 +29,8 @@ from tests.storage_contract.secret_contents import CREATORS
 from tests.storage_contract.store_session import StoreSession, open_session
 from tests.torture.sqlite_audit import SqliteAudit
 
-PURGES = repetitions(40, 1000)
-KILLS = repetitions(12, 200)
+PURGES = repetitions(24, 1000)
+KILLS = repetitions(8, 200)
 
 #: A process is killed within this time after it was told to purge, in seconds.
 LONGEST_LIFE = 0.12

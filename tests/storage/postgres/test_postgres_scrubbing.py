@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import asyncpg  # type: ignore[import-untyped]  # it has no types
 import pytest
 
@@ -9,7 +11,7 @@ from dittybag.domain.entities import Kind
 from dittybag.domain.errors import PurgeUnfinished
 from dittybag.services.purge_service import Selection
 from dittybag.storage.postgres import postgres_scrubbing
-from tests.postgres_servers import PostgresServer
+from tests.postgres_servers import PostgresServer, run_postgres
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage_contract.log_consistency import check_log
 from tests.storage_contract.secret_contents import CREATORS, SECRET, create_project_with_tasks, store_traces
@@ -18,12 +20,19 @@ from tests.storage_contract.store_session import open_session
 KINDS: tuple[Kind, ...] = ("project", "prompt", "resource", "task")
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server of its own: the tests search all of its files, and other tests leave many."""
+    with run_postgres("bundled") as server:
+        yield server
+
+
 def is_visible(server: PostgresServer, schema: str, word: str) -> bool:
     """Whether any row of a table, or any statistic of the planner, has the word."""
     tables = server.sql(f"SELECT tablename FROM pg_tables WHERE schemaname = '{schema}'")
-    rows = [row for table in tables for row in server.sql(f"SELECT item::text FROM {schema}.{table} AS item")]
-    rows += server.sql(f"SELECT item::text FROM pg_stats AS item WHERE schemaname = '{schema}'")
-    text = "\n".join(rows).lower()
+    queries = [f"SELECT item::text FROM {schema}.{table} AS item" for table in tables]
+    queries.append(f"SELECT item::text FROM pg_stats AS item WHERE schemaname = '{schema}'")
+    text = "\n".join(server.sql(" UNION ALL ".join(queries))).lower()
     # Binary columns are shown as hexadecimal digits.
     return word in text or word.encode().hex() in text
 
