@@ -41,7 +41,7 @@ class PromptSearch:
         """Count the matching prompts; return the numbers of a page of them."""
         if not _is_storable(query):
             return 0, []
-        async with self._row_security.as_indexed_operator():
+        async with self._row_security.as_indexed_operator(compares_texts=True):
             tag = _only_tag(query)
             return await self._find_all(query) if tag is None else await self._find_tagged(query, tag)
 
@@ -59,7 +59,7 @@ class PromptSearch:
         """Count the matching prompts, at most `most`; return the numbers of a page of the first of them."""
         if not _is_storable(query):
             return 0, []
-        async with self._row_security.as_indexed_operator():
+        async with self._row_security.as_indexed_operator(compares_texts=True):
             tried, numbers = await self._compare(query, _SAMPLE, query.order)
             if tried < _SAMPLE:
                 return min(len(numbers), most), _page(query, numbers[:most])

@@ -17,6 +17,10 @@ _SET_FOR_TRANSACTION: Final = f"SELECT set_config('{VIEWER_SETTING}', $1, true)"
 #: For searches: a plan for each text, and memory for the positions of many matches in a large table.
 _SEARCH_SETTINGS: Final = """set_config('plan_cache_mode', 'force_custom_plan', true), set_config(
     'work_mem', greatest(pg_size_bytes(current_setting('work_mem')), 33554432) / 1024 || 'kB', true)"""
+#: Comparing texts takes longer than PostgreSQL expects of an operator, and pages of an index are in memory.
+#: Otherwise it would compare all texts of a project as soon as an index has a list of new entries.
+_COMPARING_SETTINGS: Final = f"""{_SEARCH_SETTINGS},
+    set_config('cpu_operator_cost', '0.5', true), set_config('random_page_cost', '0.2', true)"""
 
 
 def viewer_setting(viewer: str | None) -> str:
@@ -81,18 +85,19 @@ class RowSecurity:
         await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(self._viewer))
 
     @asynccontextmanager
-    async def as_indexed_operator(self) -> AsyncIterator[None]:
+    async def as_indexed_operator(self, *, compares_texts: bool = False) -> AsyncIterator[None]:
         """Make the operator the viewer in this block, with statements that use indexes on texts.
 
         These statements are planned for the operator, so no other query may have the same text. They are
         planned for each search, because a plan for any text suits neither a rare nor a common one.
         """
         # The settings for searches are left to the end of the transaction, where they do no harm.
+        settings = _COMPARING_SETTINGS if compares_texts else _SEARCH_SETTINGS
         if self._viewer is None:
-            await self._connection.fetchval(f"SELECT {_SEARCH_SETTINGS}")
+            await self._connection.fetchval(f"SELECT {settings}")
             yield
             return
-        await self._connection.fetchval(f"{_SET_FOR_TRANSACTION}, {_SEARCH_SETTINGS}", _PERMANENT_OPERATOR)
+        await self._connection.fetchval(f"{_SET_FOR_TRANSACTION}, {settings}", _PERMANENT_OPERATOR)
         yield
         await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(self._viewer))
 
