@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,8 @@ def _temporary_files() -> Iterator[dict[str, str]]:
 
 def main(options: list[str]) -> int:
     """Run both parts and return the exit status."""
+    # A shell ignores SIGINT for what it starts in the background. Tests send it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Without compiled modules, every process that a test starts would compile them again.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with _temporary_files() as more:
