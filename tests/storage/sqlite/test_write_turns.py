@@ -8,23 +8,17 @@ import os
 import signal
 import sys
 import threading
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dittybag import files
-from dittybag.domain.queries import ChangeQuery
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite import sqlite_connections
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
-from tests.repetitions import repetitions
 from tests.storage.sqlite.scripted_process import ScriptedProcess
-
-WRITERS = ("first", "second", "third")
-WRITES = repetitions(40, 2000)
 
 
 @pytest.fixture
@@ -65,29 +59,6 @@ def is_free(folder: Path) -> bool:
         return files.try_lock(descriptor)
     finally:
         os.close(descriptor)
-
-
-async def test_writers_without_a_pause_get_fair_shares(tmp_path: Path, workspace: Workspace) -> None:
-    path = str(tmp_path / "store.db")
-    with ExitStack() as stack:
-        processes = [
-            stack.enter_context(ScriptedProcess("steady_writer", path, name, str(WRITES))) for name in WRITERS
-        ]
-        for process in processes:
-            assert process.read_reply() == "ready"
-        for process in processes:
-            process.send("go")
-        for process in processes:
-            assert process.read_reply(60) == "done"
-    log = await workspace.store.read(
-        lambda transaction: transaction.changes.page(ChangeQuery(kind="task", oldest_first=True, limit=None))
-    )
-    actors = [change.actor for change in log][len(WRITERS) :]
-    assert {name: actors.count(name) for name in WRITERS} == dict.fromkeys(WRITERS, WRITES)
-    # When the first process has finished, the others have at least half of their share.
-    ends = [len(actors) - 1 - actors[::-1].index(name) for name in WRITERS]
-    shares = {name: actors[: min(ends)].count(name) for name in WRITERS}
-    assert min(shares.values()) >= sum(shares.values()) / len(WRITERS) / 2, shares
 
 
 @pytest.mark.usefixtures("long_turns")

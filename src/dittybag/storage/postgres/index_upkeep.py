@@ -20,9 +20,10 @@ from dittybag.storage.postgres.postgres_connections import (
     lock_key,
 )
 
-#: The lists are merged after this many changes, because a search reads them from the beginning to the end,
-MERGED_CHANGES: Final = 500
-#: and after this many seconds if there are fewer. Without changes, the connection is closed after that time.
+#: The lists are merged whenever the log has grown by this many changes, by the server that notices it first.
+#: A search reads the lists from the beginning to the end. Merging many entries takes hardly longer than few.
+MERGED_CHANGES: Final = 1500
+#: They are merged after this many seconds if there are fewer. Without changes, the connection is then closed.
 PAUSE_SECONDS: Final = 5.0
 
 #: One server at a time.
@@ -38,34 +39,39 @@ WHERE is_ours AND amname = 'gin' AND nspname = current_schema()
 class IndexUpkeep:
     """Counts changes, and merges the lists of the indexes in the background."""
 
-    def __init__(self, where: PostgresAddress, schema: str) -> None:
+    def __init__(self, where: PostgresAddress, schema: str, seq: int) -> None:
+        """`seq`: the last change before those of this process."""
         self._where = where
         self._lock = LOCK_CLASS, lock_key(f"{schema} indexes")
-        self._changes = 0
+        #: The last change of this process, and the one up to which the lists were merged.
+        self._seq = self._merged_seq = seq
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._connection: PostgresConnection | None = None
 
-    def note_changes(self, count: int) -> None:
-        """Note that this process has made changes."""
-        self._changes += count
-        if self._task is not None:
-            return
-        if self._changes >= MERGED_CHANGES:
+    def note_change(self, seq: int) -> None:
+        """Note the last change that this process has made."""
+        self._seq = max(self._seq, seq)
+        if self._task is None:
+            self._plan()
+
+    def _plan(self) -> None:
+        # All servers count from the same change, so they do not merge in turns.
+        if self._seq // MERGED_CHANGES > self._merged_seq // MERGED_CHANGES:
             self._start()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._start)
 
     def _start(self) -> None:
         self._cancel_timer()
-        if self._changes == 0:
+        if self._seq == self._merged_seq:
             # Connections are scarce.
             self._drop_connection()
         else:
             self._task = asyncio.get_running_loop().create_task(self._merge())
 
     async def _merge(self) -> None:
-        self._changes = 0
+        self._merged_seq = self._seq
         try:
             if self._connection is None or self._connection.is_closed():
                 self._connection = await connect(self._where, writable=True)
@@ -75,7 +81,7 @@ class IndexUpkeep:
             self._drop_connection()
         finally:
             self._task = None
-        self.note_changes(0)
+        self._plan()
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

@@ -24,7 +24,7 @@ CLOSING_SECONDS: Final = 5.0
 
 #: Where other processes write, too, a batch is sent after this part of the time that the last one took, but
 #: after at most this many seconds.
-_PAUSE_RATIO: Final = 1 / 3
+_PAUSE_RATIO: Final = 0.25
 _LONGEST_PAUSE: Final = 0.01
 
 
@@ -38,8 +38,8 @@ class Committer:
     batches would cost all of them time. Then one connection is used, and each batch waits a little for more.
     """
 
-    def __init__(self, where: PostgresAddress, schema: str, committed: Callable[[int], None]) -> None:
-        """`committed` is called with the `seq` of the last change after each commit with changes."""
+    def __init__(self, where: PostgresAddress, schema: str, committed: Callable[[int, int], None]) -> None:
+        """`committed` is called with the first and the last `seq` of each commit with changes."""
         self._where = where
         self._committed = committed
         self._queue: deque[CommitJob] = deque()
@@ -148,4 +148,4 @@ class Committer:
             first_seq == last + 1 or last_seq + 1 == first for first, last in self._last_commits
         )
         self._last_commits.append((first_seq, last_seq))
-        self._committed(last_seq)
+        self._committed(first_seq, last_seq)

@@ -44,7 +44,7 @@ REBUILD_SECONDS: Final = 86_400.0
 IDLE_SECONDS: Final = 10.0
 
 #: The maximum size of the list of new entries of an index in KiB. Usually the list is merged much earlier.
-INDEX_LIST_LIMIT: Final = 16384
+INDEX_LIST_LIMIT: Final = 32768
 
 #: Separates our advisory locks from those of other programs: "Ditt".
 LOCK_CLASS: Final = 0x44697474

@@ -140,16 +140,14 @@ class PostgresStore:
             await migrate(self._where, schema)
         seq = await self._readers.run(read_seq)
         self._feed = ChangeFeed(self._where, schema, seq)
-        self._upkeep = IndexUpkeep(self._where, schema)
-        self._last_seq = seq
+        self._upkeep = IndexUpkeep(self._where, schema, seq)
         self._committer = Committer(self._where, schema, self._note_commit)
         self._writer = StoreWriter(self._where, schema, self._clock, self._note_commit)
 
-    def _note_commit(self, seq: int) -> None:
-        """Note a commit of this process, whose last change is `seq`."""
-        self._feed.record_own_change(seq)
-        self._upkeep.note_changes(seq - self._last_seq)
-        self._last_seq = seq
+    def _note_commit(self, first_seq: int, last_seq: int) -> None:
+        """Note a commit of this process, with all changes from `first_seq` to `last_seq`."""
+        self._feed.record_own_change(last_seq)
+        self._upkeep.note_change(last_seq)
 
     async def check(self) -> None:
         async def read_tables(tables: PostgresTables) -> None:

@@ -84,9 +84,13 @@ class StoreWriter:
     """Runs jobs in the order of their arrival, and delivers them when they are durable."""
 
     def __init__(
-        self, where: PostgresAddress, schema: str, clock: Callable[[], int], committed: Callable[[int], None]
+        self,
+        where: PostgresAddress,
+        schema: str,
+        clock: Callable[[], int],
+        committed: Callable[[int, int], None],
     ) -> None:
-        """`committed` is called with the `seq` of the last change after each commit with changes."""
+        """`committed` is called with the first and the last `seq` of each commit with changes."""
         self._where = where
         self._clock = clock
         self._committed = committed
@@ -211,13 +215,13 @@ class StoreWriter:
             if not wrote:
                 await connection.execute("ROLLBACK")
                 return True
-            seq = await end.seq() if end.has_advanced else 0
+            seq = await end.seq() if end.appended else 0
             await self._record_commit(connection, seq)
         except DRIVER_ERRORS as error:
             raise translate_error(error, connection, self._where.display_url) from error
         await self._commit(connection)
         if seq:
-            self._committed(seq)
+            self._committed(seq - end.appended + 1, seq)
         return True
 
     async def _run_job(self, job: WriteJob, transaction: PostgresTransaction) -> bool:

@@ -28,8 +28,8 @@ class LogEnd:
     def __init__(self, tables: ConnectedTables) -> None:
         self._tables = tables
         self._seq: int | None = None
-        #: Whether a change was appended.
-        self.has_advanced = False
+        #: The number of changes that were appended.
+        self.appended = 0
 
     async def seq(self) -> int:
         """Return the `seq` of the last change."""
@@ -38,8 +38,8 @@ class LogEnd:
         return self._seq
 
     def advance(self, seq: int) -> None:
+        self.appended += seq - (seq - 1 if self._seq is None else self._seq)
         self._seq = seq
-        self.has_advanced = True
 
 
 class SqlTransaction:

@@ -12,6 +12,7 @@ import apsw
 from dittybag.storage.sqlite.index_structure import Level, read_levels
 from dittybag.storage.sqlite.log_checkpoints import LogCheckpoints
 from dittybag.storage.sqlite.migrations.sqlite_migrations import require_current
+from dittybag.storage.sqlite.sqlite_connections import WriteTurn
 from dittybag.storage.sqlite.sqlite_text_search import FULL_TEXT_INDEXES
 
 #: Seconds without a write before the first step, and between steps, so that other processes can write.
@@ -45,7 +46,8 @@ class FileUpkeep:
     Raises `apsw.Error` if the connection can no longer be used.
     """
 
-    def __init__(self, connection: apsw.Connection, path: str) -> None:
+    def __init__(self, connection: apsw.Connection, path: str, turn: WriteTurn) -> None:
+        self._turn = turn
         self._connection = connection
         self._path = path
         self._checkpoints = LogCheckpoints(connection, path)
@@ -85,12 +87,13 @@ class FileUpkeep:
         # Nobody waits for it: without a sync, the next write makes it durable, too.
         connection.execute("PRAGMA synchronous = NORMAL")
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            # Another process may have upgraded the schema meanwhile.
-            require_current(connection, self._path)
-            if not merge_segments(connection, index, _PAGES_PER_STEP):
-                self.pause = None
-            connection.execute("COMMIT")
+            with self._turn:
+                connection.execute("BEGIN IMMEDIATE")
+                # Another process may have upgraded the schema meanwhile.
+                require_current(connection, self._path)
+                if not merge_segments(connection, index, _PAGES_PER_STEP):
+                    self.pause = None
+                connection.execute("COMMIT")
         except Exception:  # noqa: BLE001  # nothing is lost: the next write reports what is wrong
             self.pause = None
         finally:

@@ -101,11 +101,11 @@ class StoreWriter:
         self._close_file()
 
     def _note_commit(self) -> None:
-        if self._upkeep is None and self._tables is not None and self._has_upkeep:
+        if self._upkeep is None and self._tables is not None and self._turn is not None and self._has_upkeep:
             # Imported here because most processes write nothing.
             from dittybag.storage.sqlite.file_upkeep import FileUpkeep
 
-            self._upkeep = FileUpkeep(self._tables.connection, self._path)
+            self._upkeep = FileUpkeep(self._tables.connection, self._path, self._turn)
         if self._upkeep is not None:
             self._maintain(self._upkeep.note_commit)
 

@@ -68,7 +68,7 @@ BEGIN
 END
 $$;
 
--- Prompts are created one by one.
+-- Prompts are created one by one. A transaction that creates many sets dittybag.counts to later, and counts them itself.
 CREATE FUNCTION count_new_prompt() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     viewer  text := coalesce(current_setting('dittybag.viewer', true), '');
@@ -86,7 +86,8 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER prompt_counts_after_insert AFTER INSERT ON prompts FOR EACH ROW EXECUTE FUNCTION count_new_prompt();
+CREATE TRIGGER prompt_counts_after_insert AFTER INSERT ON prompts FOR EACH ROW
+WHEN (current_setting('dittybag.counts', true) IS DISTINCT FROM 'later') EXECUTE FUNCTION count_new_prompt();
 CREATE TRIGGER prompt_counts_after_delete AFTER DELETE ON prompts REFERENCING OLD TABLE AS removed
 FOR EACH STATEMENT EXECUTE FUNCTION change_prompt_counts();
 CREATE TRIGGER prompt_counts_after_update AFTER UPDATE ON prompts

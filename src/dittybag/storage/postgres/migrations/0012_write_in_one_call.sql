@@ -6,11 +6,11 @@
 ALTER TABLE writers ADD COLUMN results bigint[];
 
 -- Servers merge the lists of new entries of these indexes between writes, so a list can be longer.
-ALTER INDEX prompts_words SET (gin_pending_list_limit = 16384);
-ALTER INDEX resources_words SET (gin_pending_list_limit = 16384);
-ALTER INDEX tasks_words SET (gin_pending_list_limit = 16384);
-ALTER INDEX IF EXISTS prompts_trigrams SET (gin_pending_list_limit = 16384);
-ALTER INDEX IF EXISTS tasks_trigrams SET (gin_pending_list_limit = 16384);
+ALTER INDEX prompts_words SET (gin_pending_list_limit = 32768);
+ALTER INDEX resources_words SET (gin_pending_list_limit = 32768);
+ALTER INDEX tasks_words SET (gin_pending_list_limit = 32768);
+ALTER INDEX IF EXISTS prompts_trigrams SET (gin_pending_list_limit = 32768);
+ALTER INDEX IF EXISTS tasks_trigrams SET (gin_pending_list_limit = 32768);
 
 -- Waits for the writers' lock, and sets what the transaction of a write needs whatever the settings of the session: each
 -- statement sees what was committed before it, and the commit is on disk before the response. The viewer is the operator.
@@ -172,6 +172,17 @@ BEGIN
 END
 $$;
 
+-- Counts the new prompts with numbers greater than this.
+CREATE FUNCTION count_new_prompts(last_number bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO prompt_counts SELECT project, count(*) FROM prompts WHERE number > last_number GROUP BY project
+        ON CONFLICT (project) DO UPDATE SET count = prompt_counts.count + excluded.count;
+    INSERT INTO tag_counts
+        SELECT project, tag, count(*) FROM prompts, unnest(tags) AS tag WHERE number > last_number GROUP BY project, tag
+        ON CONFLICT (project, tag) DO UPDATE SET count = tag_counts.count + excluded.count;
+END
+$$;
+
 -- Makes the writes of several use cases and commits them: each of them as a whole, or not at all if what it has read no
 -- longer holds. Returns the schema version, the `seq` of the last change, the `seq` of the first change of each use case,
 -- 0 if it was left out, and the number of each written row. Nothing is written if the schema has another version.
@@ -191,19 +202,22 @@ CREATE FUNCTION commit_writes(
 ) RETURNS bigint[] LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     current_schema_version bigint;
+    old_seq                bigint;
     last_seq               bigint;
     first_seq              bigint;
     row_number             bigint;
     state                  text;
-    fits                   boolean;
-    viewer                 text     := '';
-    project_end            integer  := 0;
-    content_end            integer  := 0;
-    write_end              integer  := 0;
-    first_seqs             bigint[] := '{}';
-    row_numbers            bigint[] := '{}';
-    new_numbers            bigint[];
+    viewer                 text;
+    project_end            integer;
+    content_end            integer;
+    write_end              integer;
+    is_left_out            boolean[] := array_fill(false, ARRAY[cardinality(viewers)]);
+    first_seqs             bigint[];
+    row_numbers            bigint[];
     made                   bigint[];
+    counts_later           boolean;
+    -- The use case that is being made; after all of them, 0.
+    job                    integer := 1;
 BEGIN
     PERFORM lock_writers(lock_class, lock_key, 4000);
     IF EXISTS (SELECT FROM writers WHERE id = writer AND last >= commit_number) THEN
@@ -213,65 +227,84 @@ BEGIN
     IF current_schema_version <> known_schema THEN
         RETURN ARRAY[current_schema_version];
     END IF;
-    SELECT coalesce(max(seq), 0) INTO last_seq FROM changes;
+    SELECT coalesce(max(seq), 0) INTO old_seq FROM changes;
 
-    FOR job IN 1 .. cardinality(viewers) LOOP
-        IF viewers[job] <> viewer THEN
-            viewer := viewers[job];
-            PERFORM set_config('dittybag.viewer', viewer, true);
-        END IF;
-        fits := true;
-        FOR i IN project_end + 1 .. project_end + project_counts[job] LOOP
-            fits := fits AND EXISTS (
-                SELECT FROM projects AS read WHERE read.id = known_projects[i] AND read.version = known_versions[i]);
-        END LOOP;
-        fits := fits AND (keys[job] IS NULL OR NOT EXISTS (
-            SELECT FROM idempotency_keys AS used
-            WHERE used.owner = key_owners[job] AND used.key = keys[job] AND used.at > valid_since[job]));
-        first_seq := last_seq + 1;
-        new_numbers := numbers[write_end + 1 : write_end + write_counts[job]];
-        IF fits THEN
-            -- What was written is undone if a later write does not fit.
-            BEGIN
-                FOR i IN content_end + 1 .. content_end + content_counts[job] LOOP
-                    INSERT INTO contents (sha256, bytes) VALUES (hashes[i], contents[i]) ON CONFLICT DO NOTHING;
-                END LOOP;
-                FOR i IN write_end + 1 .. write_end + write_counts[job] LOOP
-                    last_seq := last_seq + 1;
-                    row_number := numbers[i];
-                    IF row_number = 0 THEN
-                        row_number := CASE kinds[i] WHEN 'task' THEN take_number('task', 0) ELSE last_seq END;
-                        new_numbers[i - write_end] := row_number;
-                    END IF;
-                    state := numbered_state(afters[i], row_number);
-                    IF NOT write_row(kinds[i], row_number, versions[i], state, more_columns[i]) THEN
-                        RAISE EXCEPTION 'write % does not fit', i USING ERRCODE = 'DBAG1';
-                    END IF;
-                    INSERT INTO changes (seq, batch, at, actor, action, kind, entity, project, before, after, interface)
-                    VALUES (last_seq, first_seq, times[job], actors[job], actions[i], kinds[i],
-                            coalesce(entities[i], row_number::text), projects[i], befores[i], state, interfaces[job]);
-                END LOOP;
-                IF keys[job] IS NOT NULL THEN
-                    INSERT INTO idempotency_keys (owner, key, digest, at, first_seq, last_seq)
-                    VALUES (key_owners[job], keys[job], digests[job], times[job], first_seq, last_seq)
-                    ON CONFLICT (owner, key) DO UPDATE SET digest = excluded.digest, at = excluded.at,
-                        first_seq = excluded.first_seq, last_seq = excluded.last_seq, result = NULL;
+    counts_later := cardinality(kinds) > 3;
+    IF counts_later THEN
+        PERFORM set_config('dittybag.counts', 'later', true);
+    END IF;
+    -- Nearly always, all fit. If a write does not, all are undone, and made again without its use case: a savepoint for
+    -- each use case would take longer than its writes, because each locks the row of its project.
+    WHILE job > 0 LOOP
+        last_seq := old_seq;
+        viewer := '';
+        project_end := 0;
+        content_end := 0;
+        write_end := 0;
+        first_seqs := '{}';
+        row_numbers := numbers;
+        PERFORM set_config('dittybag.viewer', viewer, true);
+        BEGIN
+            job := 1;
+            WHILE job <= cardinality(viewers) LOOP
+                IF viewers[job] <> viewer THEN
+                    viewer := viewers[job];
+                    PERFORM set_config('dittybag.viewer', viewer, true);
                 END IF;
-            EXCEPTION WHEN unique_violation OR SQLSTATE 'DBAG1' THEN
-                fits := false;
-            END;
-        END IF;
-        IF NOT fits THEN
-            last_seq := first_seq - 1;
-            first_seq := 0;
-        END IF;
-        first_seqs := first_seqs || first_seq;
-        row_numbers := row_numbers || new_numbers;
-        project_end := project_end + project_counts[job];
-        content_end := content_end + content_counts[job];
-        write_end := write_end + write_counts[job];
+                FOR i IN project_end + 1 .. project_end + project_counts[job] LOOP
+                    EXIT WHEN is_left_out[job];
+                    is_left_out[job] := NOT EXISTS (
+                        SELECT FROM projects AS read WHERE read.id = known_projects[i] AND read.version = known_versions[i]);
+                END LOOP;
+                IF keys[job] IS NOT NULL AND NOT is_left_out[job] THEN
+                    is_left_out[job] := EXISTS (
+                        SELECT FROM idempotency_keys AS used
+                        WHERE used.owner = key_owners[job] AND used.key = keys[job] AND used.at > valid_since[job]);
+                END IF;
+                first_seq := CASE WHEN is_left_out[job] THEN 0 ELSE last_seq + 1 END;
+                IF NOT is_left_out[job] THEN
+                    FOR i IN content_end + 1 .. content_end + content_counts[job] LOOP
+                        INSERT INTO contents (sha256, bytes) VALUES (hashes[i], contents[i]) ON CONFLICT DO NOTHING;
+                    END LOOP;
+                    FOR i IN write_end + 1 .. write_end + write_counts[job] LOOP
+                        last_seq := last_seq + 1;
+                        row_number := numbers[i];
+                        IF row_number = 0 THEN
+                            row_number := CASE kinds[i] WHEN 'task' THEN take_number('task', 0) ELSE last_seq END;
+                            row_numbers[i] := row_number;
+                        END IF;
+                        state := numbered_state(afters[i], row_number);
+                        IF NOT write_row(kinds[i], row_number, versions[i], state, more_columns[i]) THEN
+                            RAISE EXCEPTION 'write % does not fit', i USING ERRCODE = 'DBAG1';
+                        END IF;
+                        INSERT INTO changes (seq, batch, at, actor, action, kind, entity, project, before, after, interface)
+                        VALUES (last_seq, first_seq, times[job], actors[job], actions[i], kinds[i],
+                                coalesce(entities[i], row_number::text), projects[i], befores[i], state, interfaces[job]);
+                    END LOOP;
+                    IF keys[job] IS NOT NULL THEN
+                        INSERT INTO idempotency_keys (owner, key, digest, at, first_seq, last_seq)
+                        VALUES (key_owners[job], keys[job], digests[job], times[job], first_seq, last_seq)
+                        ON CONFLICT (owner, key) DO UPDATE SET digest = excluded.digest, at = excluded.at,
+                            first_seq = excluded.first_seq, last_seq = excluded.last_seq, result = NULL;
+                    END IF;
+                END IF;
+                first_seqs := first_seqs || first_seq;
+                project_end := project_end + project_counts[job];
+                content_end := content_end + content_counts[job];
+                write_end := write_end + write_counts[job];
+                job := job + 1;
+            END LOOP;
+            job := 0;
+        EXCEPTION WHEN unique_violation OR SQLSTATE 'DBAG1' THEN
+            is_left_out[job] := true;
+        END;
     END LOOP;
 
+    -- The number of a new prompt is the `seq` of its change.
+    IF counts_later AND EXISTS (
+        SELECT FROM unnest(kinds, versions) AS written (kind, version) WHERE kind = 'prompt' AND version = 0) THEN
+        PERFORM set_config('dittybag.viewer', '', true), count_new_prompts(old_seq);
+    END IF;
     made := ARRAY[current_schema_version, last_seq] || first_seqs || row_numbers;
     -- If all were left out, there is nothing to commit.
     IF 0 < ANY (first_seqs) THEN
