@@ -314,6 +314,8 @@ def _workspace(version: Version, prompts: int, folder: Path) -> Iterator[Path]:
         return
     copy = built.with_suffix(".copy")
     shutil.copyfile(built, copy)
+    # Otherwise the first checkpoint writes the whole copy, and commits wait for the disk.
+    os.sync()
     try:
         yield copy
     finally:
