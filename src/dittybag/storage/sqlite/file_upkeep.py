@@ -18,6 +18,8 @@ from dittybag.storage.sqlite.sqlite_text_search import FULL_TEXT_INDEXES
 #: Seconds without a write before the first step, and between steps, so that other processes can write.
 _IDLE_SECONDS: Final = 0.02
 _PAUSE_SECONDS: Final = 0.005
+#: Seconds between attempts while the write-ahead log cannot start over.
+_LATE_SECONDS: Final = 0.5
 
 #: Segments of a level that are merged: the `usermerge` of the indexes.
 _MERGED_SEGMENTS: Final = 16
@@ -67,6 +69,11 @@ class FileUpkeep:
 
     def take_step(self) -> None:
         """Merge a few pages while nobody writes."""
+        # Steps fill the log, too. If it does not start over meanwhile, the next write has to copy much of it.
+        self._checkpoints.run()
+        if self._checkpoints.is_late:
+            self.pause = _LATE_SECONDS
+            return
         index = self._find_index(_MERGED_SEGMENTS)
         self.pause = None if index is None else _PAUSE_SECONDS
         if index is not None:

@@ -19,8 +19,10 @@ _PAGES: Final = 1000
 #: The last pages, which the writer copies, in about two milliseconds: only if nobody writes meanwhile, the
 #: log starts over. One that grows makes commits slower, because the file system records its new size.
 _REST: Final = 250
+#: With more pages in the log, somebody has been reading all the time. Upkeep waits until the log starts over.
+_LONG: Final = 8 * _PAGES
 #: With more pages in the log, the writer copies all that is left.
-_MAX_PAGES: Final = 8 * _PAGES
+_MAX_PAGES: Final = 16 * _PAGES
 
 _CHECKPOINT: Final = "PRAGMA wal_checkpoint(PASSIVE)"
 
@@ -31,8 +33,8 @@ class LogCheckpoints:
     def __init__(self, connection: apsw.Connection, path: str) -> None:
         self._writer = connection
         self._path = path
-        self._pages = 0
-        self._next = _PAGES
+        #: The number of pages in the log, and with how many the next checkpoint is due.
+        self._pages, self._next = 0, _PAGES
         #: Whether the thread has copied all pages but the last ones.
         self._is_copied = False
         self._thread: threading.Thread | None = None
@@ -53,8 +55,15 @@ class LogCheckpoints:
             self._wanted.set()
         return apsw.SQLITE_OK
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the log is long, because it could not start over."""
+        return self._pages >= _LONG
+
     def run(self) -> None:
-        """Start a checkpoint if one is due. Called after a commit, in the thread of the writer."""
+        """Start a checkpoint if one is due. Called in the thread of the writer, not in a transaction."""
+        if self.is_late and not self._is_copied:
+            self._wanted.set()
         if self._wanted.is_set() and self._thread is None:
             thread = threading.Thread(target=self._run, name="dittybag-checkpoints", daemon=True)
             # Without a thread, the log is copied by the next line, and when the file is closed.
@@ -64,7 +73,10 @@ class LogCheckpoints:
         if self._is_copied or self._pages >= _MAX_PAGES:
             self._is_copied = False
             with suppress(apsw.Error):
-                self._writer.execute(_CHECKPOINT)
+                _, pages, copied = self._writer.execute(_CHECKPOINT).get
+                if copied == pages:
+                    # The next commit starts the log over, unless somebody still reads from it.
+                    self._pages, self._next = 0, _PAGES
 
     def _run(self) -> None:
         # A write reports what is wrong with the file.
