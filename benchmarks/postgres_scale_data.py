@@ -59,6 +59,7 @@ def _added_words(items: int) -> tuple[str, str]:
 def _prompts_sql(items: int) -> str:
     text, stems = _added_words(items)
     return f"""
+        SET dittybag.counts = 'later';
         INSERT INTO prompts (number, id, project, name, title, description, content, tags, arguments,
                              created_at, updated_at, version, folded_title, folded_content, words, word_count)
         SELECT n + 1, md5(n::text), 1, 'prompt-' || n, 'Prompt ' || n, description, content || added, tags,
@@ -68,6 +69,8 @@ def _prompts_sql(items: int) -> str:
                      {stems} AS stems
               FROM generate_series(1::bigint, {items}) AS n JOIN texts ON texts.number = n % {TEXTS}) AS made
         ORDER BY n;
+        RESET dittybag.counts;
+        SELECT count_new_prompts(0);
         INSERT INTO changes (seq, batch, at, actor, action, kind, entity, project, before, after, interface)
         SELECT number, number, created_at, 'agent ' || number % 50, 'create', 'prompt', id, 1, NULL,
                json_build_object(

@@ -94,6 +94,28 @@ async def test_a_replayed_log_recreates_the_store_and_later_writes_continue_from
         await copy.close()
 
 
+async def test_replayed_prompts_that_were_changed_or_deleted_are_counted_as_in_the_original(
+    backend: Backend, session: StoreSession
+) -> None:
+    await session.prompt("short", tags=("gone", "kept"))
+    await session.prompt("other", tags=("kept", "old"))
+    await session.change_prompt("other", tags=("new", "kept"))
+    await session.delete_prompt("short")
+    log = await log_of(session.store)
+    copy = await backend.open(backend.new_location())
+    try:
+        await replay(copy, log, [])
+        there = await open_session(copy)
+        assert [(tag.name, tag.prompt_count) for tag in await there.workspace.prompts.tags(there.caller)] == [
+            ("kept", 1),
+            ("new", 1),
+        ]
+        query = PromptQuery(project=there.project, limit=10)
+        assert (await there.workspace.prompts.page(there.caller, query)).total == 1
+    finally:
+        await copy.close()
+
+
 async def test_a_log_can_be_replayed_in_parts(backend: Backend, session: StoreSession) -> None:
     await create_samples(session)
     log = await log_of(session.store)

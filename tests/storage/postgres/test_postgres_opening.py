@@ -169,7 +169,7 @@ DOWN_MIGRATIONS = {
     """,
     12: """
         DROP FUNCTION lock_writers, record_commit, settle_commit, write_row, take_number,
-            numbered_state, count_new_prompts, commit_writes, apply_changes;
+            numbered_state, count_new_prompts, count_created_prompts, commit_writes, apply_changes;
         ALTER TABLE writers DROP COLUMN results;
     """,
     13: "DROP FUNCTION take_requests; DROP TABLE request_buckets;",

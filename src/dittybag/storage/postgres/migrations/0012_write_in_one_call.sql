@@ -183,6 +183,30 @@ BEGIN
 END
 $$;
 
+-- Counts the prompts that writes have created, whatever later writes have made of them: these are counted by triggers.
+CREATE FUNCTION count_created_prompts(kinds text[], versions bigint[], states text[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    viewer  text := coalesce(current_setting('dittybag.viewer', true), '');
+    created prompts[];
+BEGIN
+    SELECT array_agg(json_populate_record(NULL::prompts, state::json)) INTO created
+    FROM unnest(kinds, versions, states) AS written (kind, version, state) WHERE kind = 'prompt' AND version = 0;
+    IF created IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM set_config('dittybag.viewer', '', true);
+    INSERT INTO prompt_counts SELECT project, count(*) FROM unnest(created) GROUP BY project
+        ON CONFLICT (project) DO UPDATE SET count = prompt_counts.count + excluded.count;
+    INSERT INTO tag_counts SELECT project, tag, count(*) FROM unnest(created), unnest(tags) AS tag GROUP BY project, tag
+        ON CONFLICT (project, tag) DO UPDATE SET count = tag_counts.count + excluded.count;
+    -- A count of 0 has no row.
+    DELETE FROM prompt_counts WHERE count = 0 AND project IN (SELECT project FROM unnest(created));
+    DELETE FROM tag_counts
+    WHERE count = 0 AND (project, tag) IN (SELECT project, tag FROM unnest(created), unnest(tags) AS tag);
+    PERFORM set_config('dittybag.viewer', viewer, true);
+END
+$$;
+
 -- Makes the writes of several use cases and commits them: each of them as a whole, or not at all if what it has read no
 -- longer holds. Returns the schema version, the `seq` of the last change, the `seq` of the first change of each use case,
 -- 0 if it was left out, and the number of each written row. Nothing is written if the schema has another version.
@@ -327,7 +351,10 @@ DECLARE
     row_number  bigint;
     row_numbers bigint[] := '{}';
     states      text[]   := afters;
+    setting     text     := coalesce(current_setting('dittybag.counts', true), '');
 BEGIN
+    -- A transaction with many calls would leave a dead version of the counts for each prompt, and each count reads them.
+    PERFORM set_config('dittybag.counts', 'later', true);
     BEGIN
         FOR i IN 1 .. cardinality(seqs) LOOP
             place := i;
@@ -347,6 +374,7 @@ BEGIN
     EXCEPTION WHEN integrity_constraint_violation OR SQLSTATE 'DBAG1' THEN
         RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM, DETAIL = place::text;
     END;
+    PERFORM set_config('dittybag.counts', setting, true), count_created_prompts(kinds, versions, states);
     INSERT INTO changes (seq, batch, at, actor, action, kind, entity, project, before, after, interface)
     SELECT log.seq, log.batch, log.at, log.actor, log.action, log.kind, coalesce(log.entity, log.number::text),
            CASE log.kind WHEN 'project' THEN log.number ELSE log.project END, log.before, log.after, log.interface
