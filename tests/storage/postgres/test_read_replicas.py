@@ -211,7 +211,10 @@ async def test_reads_and_writes_go_on_after_the_primary_is_lost_and_the_replica_
         url = f"postgresql://dittybag@{hosts}/postgres?target_session_attrs=primary&schema={schema}"
         store = await PostgresStore.open(url, replicas=[standby.url()])
         await create_task(store, "before")
-        await until_used(store)
+        async with asyncio.timeout(20):
+            # Until the replica has it.
+            while await read_titles(store) != ({"before"}, True):
+                pass
         primary.stop(signal.SIGQUIT)
         standby.sql("SELECT pg_promote()")
         await create_task(store, "after")
