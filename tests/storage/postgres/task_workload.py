@@ -12,6 +12,8 @@ from dittybag.domain.errors import StorageError
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.queries import ChangeQuery, TaskQuery
 from dittybag.domain.tasks import Task
+from dittybag.storage.sql.entity_rows import quoted
+from tests.postgres_servers import PostgresServer
 
 USER = "worker"
 
@@ -42,6 +44,15 @@ async def count_titles(store: Store) -> Counter[str]:
     tasks, logged = await store.read(work)
     titles = Counter(task.title for task in tasks)
     assert Counter(logged) == titles
+    return titles
+
+
+def count_stored_titles(server: PostgresServer, schema: str) -> Counter[str]:
+    """The same for any number of tasks."""
+    log = f"{quoted(schema)}.changes"
+    assert server.sql(f"SELECT count(*) = max(seq) FROM {log}") == ["t"]
+    titles = Counter(server.sql(f"SELECT title FROM {quoted(schema)}.tasks"))
+    assert Counter(server.sql(f"SELECT after::json ->> 'title' FROM {log} WHERE kind = 'task'")) == titles
     return titles
 
 

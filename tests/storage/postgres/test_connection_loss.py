@@ -27,7 +27,7 @@ from tests.postgres_servers import PostgresServer, run_postgres
 from tests.repetitions import IS_FULL, SEED, repetitions
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage.postgres.faulty_proxy import CommitFault, FaultyProxy, run_proxy
-from tests.storage.postgres.task_workload import count_titles, create_task, run_clients
+from tests.storage.postgres.task_workload import count_stored_titles, count_titles, create_task, run_clients
 
 RESTARTS = repetitions(3, 20)
 KILLS = repetitions(40, 1000)
@@ -271,10 +271,14 @@ async def test_a_server_that_is_cut_off_blocks_nobody_and_lets_its_callers_know(
 
 @pytest.mark.timeout(60 + 70 * HOLES)
 async def test_holes_in_the_network_neither_lose_nor_repeat_writes(
-    url: str, proxied_url: str, proxy: FaultyProxy, open_store: OpenStore
+    proxied_url: str,
+    proxy: FaultyProxy,
+    open_store: OpenStore,
+    server: PostgresServer,
+    schema: str,
 ) -> None:
     chance = random.Random(SEED)
-    cut_off, other = await open_store(proxied_url), await open_store(url)
+    cut_off, other = await open_store(proxied_url), await open_store(server.url(schema=schema))
     async with run_clients([cut_off, other], 8) as clients:
         outside = clients[1::2]
         for _ in range(HOLES):
@@ -288,7 +292,7 @@ async def test_holes_in_the_network_neither_lose_nor_repeat_writes(
             proxy.fill_hole()
             async with asyncio.timeout(15):
                 await asyncio.gather(*(client.wait_for_more(1) for client in clients))
-    titles = await count_titles(other)
+    titles = count_stored_titles(server, schema)
     for client in clients:
         client.check(titles)
         assert client.slowest < (5 if client in outside else 11)
