@@ -450,22 +450,31 @@ def test_a_link_that_is_pointed_elsewhere_is_followed(tmp_path: Path, kind: str)
     retry_if_late(tmp_path, scenario)
 
 
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("lib", "this folder cannot be read: permission denied"),
+        ("lib/sub", "cannot be read: permission denied"),
+    ],
+)
 def test_a_folder_that_can_no_longer_be_read_is_logged_and_its_prompts_are_still_served(
-    tmp_path: Path,
+    tmp_path: Path, path: str, problem: str
 ) -> None:
     machine = Machine(tmp_path)
-    folder = write_files(machine.twig_libraries / "lib", {"a.md": "one"})
+    library = write_files(machine.twig_libraries / "lib", {"a.md": "one", "sub/b.md": "one"})
+    prompts = {"lib:a": "one", "lib:sub.b": "one"}
+    folder = machine.twig_libraries / path
     with LibraryClient(machine, prefix=drop_privileges()) as client:
-        assert client.texts() == {"lib:a": "one"}
+        assert client.texts() == prompts
         folder.chmod(0)
         (machine.twig_libraries / "wake").mkdir()
-        line = client.wait_for_stderr("~/twig/lib: this folder cannot be read: permission denied", seconds=5)
+        line = client.wait_for_stderr(f"~/twig/{path}: {problem}", seconds=5)
         assert line.endswith("its last good version is still served")
-        assert client.texts() == {"lib:a": "one"}
+        assert client.texts() == prompts
         folder.chmod(0o755)
-        write_files(folder, {"a.md": "two"})
+        write_files(library, {"a.md": "two", "sub/b.md": "two"})
         client.wait_for_notification(5)
-        assert client.texts() == {"lib:a": "two"}
+        assert client.texts() == dict.fromkeys(prompts, "two")
 
 
 def test_an_edit_right_after_the_first_response_is_notified(tmp_path: Path) -> None:

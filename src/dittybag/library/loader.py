@@ -155,7 +155,7 @@ class LibraryLoader:
         `served`: the old version is in use, so its good files are kept if the new ones are invalid.
         """
         unreadable = dict(scan.unreadable)
-        if served and old is not None and old.stamps and "" in unreadable:
+        if served and old is not None and (old.stamps or old.files) and "" in unreadable:
             return old.with_problem(_with_still_served(unreadable[""]))
         if old is not None and scan.stamps == old.stamps and not (unreadable or old.unreadable):
             files: dict[str, FileState] | Raw = old.raw_files
@@ -191,6 +191,8 @@ class LibraryLoader:
                 files[file] = previous
             elif old is not None and file in old.unreadable:
                 unreadable[file] = old.unreadable[file]
+        if served and old is not None:
+            files |= _files_below(scan.unreadable, old, unreadable)
         return files
 
     async def _parse_changed(
@@ -270,6 +272,23 @@ class LibraryLoader:
             offset = prompt.lines_before if prompt is not None else 0
             return FileProblem(file, error.problem, None if error.line is None else error.line + offset)
         return None
+
+
+def _files_below(
+    paths: Iterable[str], old: LoadedLibrary, unreadable: dict[str, FileProblem]
+) -> dict[str, FileState]:
+    """The last good versions of files that could not be listed. Marks their problems as still served."""
+    kept: dict[str, FileState] = {}
+    for path in paths:
+        below = {
+            file: state
+            for file, state in old.files.items()
+            if state.prompts and (file == path or file.startswith(f"{path}/"))
+        }
+        if below and path in unreadable:
+            unreadable[path] = _with_still_served(unreadable[path])
+            kept |= below
+    return kept
 
 
 def _mark_stale(state: FileState, problems: Iterable[FileProblem]) -> FileState:
