@@ -37,8 +37,8 @@ class CancellingClient(Protocol):
         """Send a request without waiting for its response."""
         ...
 
-    async def cancel(self, request: PendingRequest, *, may_be_complete: bool = False) -> None:
-        """Cancel a request. Returns when the server has noticed."""
+    async def cancel(self, request: PendingRequest) -> bool:
+        """Cancel a request. Returns when the server has noticed: whether it was not complete before."""
         ...
 
 
@@ -82,7 +82,7 @@ class CancellingStdioClient:
         self._to_server.write(msgspec.json.encode(message) + b"\n")
         return PendingRequest(request_id, future)
 
-    async def cancel(self, request: PendingRequest, *, may_be_complete: bool = False) -> None:
+    async def cancel(self, request: PendingRequest) -> bool:
         message = {
             "jsonrpc": "2.0",
             "method": "notifications/cancelled",
@@ -90,8 +90,8 @@ class CancellingStdioClient:
         }
         self._to_server.write(msgspec.json.encode(message) + b"\n")
         await ask(self, "server/discover")
-        assert may_be_complete or not request.response.done(), "a cancelled request is not answered"
         self._pending.pop(request.id, None)
+        return not request.response.done()
 
 
 class CancellingHttpClient:
@@ -137,21 +137,23 @@ class CancellingHttpClient:
             # Also when this task is cancelled. The server gets what was sent before.
             writer.close()
 
-    async def cancel(self, request: PendingRequest, *, may_be_complete: bool = False) -> None:
+    async def cancel(self, request: PendingRequest) -> bool:
         assert isinstance(request.response, asyncio.Task)
         await self._sent[request.id].wait()
         request.response.cancel()
         await asyncio.wait([request.response])
-        if may_be_complete:
-            return
-        self._cancelled += 1
+        before = self._cancelled
         async with asyncio.timeout(SECONDS):
-            while await self._count_cancelled() < self._cancelled:
+            while await self._count_ended() < len(self._sent):
                 pass
+        return self._cancelled > before
 
-    async def _count_cancelled(self) -> int:
+    async def _count_ended(self) -> int:
+        """Count the requests that have ended, and note how many of them were cancelled."""
         _, metrics = await self.get("/metrics")
-        return sum(int(number) for number in re.findall(r'outcome="cancelled"} (\d+)', metrics))
+        outcomes = re.findall(r'^dittybag_requests_total{.*outcome="(.+)"} (\d+)', metrics, re.MULTILINE)
+        self._cancelled = sum(int(number) for outcome, number in outcomes if outcome == "cancelled")
+        return sum(int(number) for _, number in outcomes)
 
 
 @asynccontextmanager

@@ -35,7 +35,7 @@ async def test_a_cancelled_write_that_waits_for_the_lock_is_not_made_and_the_nex
     other_process.execute("BEGIN IMMEDIATE")
     for new_request in writes(count(1)):
         method, params = new_request()
-        await client.cancel(client.send(method, **params))
+        assert await client.cancel(client.send(method, **params))
         assert await probe(client, prompt_id) == expected
     other_process.execute("ROLLBACK")
     other_process.close()
@@ -49,7 +49,7 @@ async def test_a_cancelled_read_changes_nothing_for_the_next(client: CancellingC
     expected = await probe(client, prompt_id)
     for method, params in reads(prompt_id):
         # It may be complete already.
-        await client.cancel(client.send(method, **params), may_be_complete=True)
+        await client.cancel(client.send(method, **params))
         assert await probe(client, prompt_id) == expected
         await ask(client, method, **params)
 
