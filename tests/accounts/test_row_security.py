@@ -15,6 +15,7 @@ from dittybag.domain.ports import Transaction, Write
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import Task
+from dittybag.domain.usage import Client, PendingUsage, PromptUse
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.library_search import NO_LIBRARIES
@@ -119,6 +120,21 @@ def test_the_counts_of_a_project_are_visible_to_its_members_only(rls_world: Worl
         assert affected_rows(rls_world, "mallory", f"DELETE FROM {table} WHERE project = {hidden}") == 0
 
 
+def test_the_usage_of_a_project_is_visible_to_its_members_only(rls_world: World) -> None:
+    hidden, usage = rls_world.projects[HIDDEN_PROJECT], rls_world.workspace.usage
+    uses = {PromptUse(hidden, "team:review", "editor"): 2}
+    clients = [Client(user, "editor", "1.0", "http") for user in ("alice", "mallory")]
+    rls_world.run(usage.record(PendingUsage(uses, tuple(clients))))
+    sql = "SELECT count FROM prompt_uses WHERE project = $1 AND client = ''"
+    for user, expected in ((None, [2]), (STRANGER, [2]), ("mallory", [])):
+        assert [row[0] for row in query_as(rls_world, user, sql, hidden)] == expected, user
+    assert [row[0] for row in query_as(rls_world, "mallory", "SELECT user_name FROM seen_clients")] == [
+        "mallory"
+    ]
+    for statement in ("DELETE FROM prompt_uses", "UPDATE seen_clients SET version = 'x'"):
+        assert affected_rows(rls_world, "mallory", statement) == 0
+
+
 def test_the_operator_sees_everything(rls_world: World) -> None:
     for table in ("tasks", "changes", "prompts"):
         text = repr(query_as(rls_world, None, f"SELECT * FROM {table}"))
@@ -172,6 +188,8 @@ def test_rows_cannot_be_inserted_for_other_users(rls_world: World) -> None:
         "INSERT INTO idempotency_keys (owner, key, digest, at) VALUES ('alice', 'k', '', 1)",
         "INSERT INTO users VALUES ('mallory2', 1, NULL)",
         "INSERT INTO request_buckets VALUES ('token', 1)",
+        f"INSERT INTO prompt_uses VALUES ({team}, 'team:review', 'editor', 1, 1)",
+        "INSERT INTO seen_clients VALUES ('mallory', 'editor', '1', 'http', 1)",
     ]
     before = rls_world.last_change()
     for statement in statements:

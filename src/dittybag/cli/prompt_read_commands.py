@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import click
@@ -24,7 +25,7 @@ from dittybag.cli.read_input import read_bytes, suggestion, text, usage_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.entities import struct_data, to_data
-from dittybag.domain.errors import LibraryPromptNotFound, require
+from dittybag.domain.errors import LibraryPromptNotFound, StorageError, require
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import (
     Argument,
@@ -248,36 +249,63 @@ def _read_arguments(source: str) -> dict[str, str]:
 
 
 def _render_stored(options: WorkspaceOptions, name: str, given: dict[str, str]) -> Messages:
-    prompt = get_prompt(options, name)
+    async def find(session: WorkspaceSession) -> Prompt:
+        prompt = await session.workspace.prompts.get(session.caller, PromptAddress(any=name))
+        if not prompt.arguments and not given:
+            await _count_use(options, session, prompt)
+        return prompt
+
+    async def render(session: LibrarySession) -> Messages:
+        messages = await session.templates.render_messages(prompt, values)
+        await _count_use(options, session.session, prompt)
+        return messages
+
+    prompt = options.run(find)
     values = _ask_for_missing(prompt.name, prompt.arguments, given)
     if not prompt.arguments:
         return verbatim_messages(prompt.content, find_role_lines(prompt.content))
-    return options.run_with_libraries(lambda session: session.templates.render_messages(prompt, values))
+    return options.run_with_libraries(render)
 
 
 def _render_library(options: WorkspaceOptions, name: str, given: dict[str, str]) -> Messages:
-    prompt, rendered = options.run_with_libraries(lambda session: _try_to_render(session, name, given))
+    async def render(session: LibrarySession, values: dict[str, str]) -> Messages:
+        prompt, messages = await session.templates.render_library_messages(name, values)
+        await _count_use(options, session.session, prompt)
+        return messages
+
+    async def try_to_render(session: LibrarySession) -> tuple[LibraryPrompt, Messages | None]:
+        prompt = await _find_library_prompt(session, name)
+        if missing_arguments(prompt.arguments, given) or _unknown(prompt.arguments, given):
+            return prompt, None
+        return prompt, await render(session, given)
+
+    prompt, rendered = options.run_with_libraries(try_to_render)
     if rendered is None:
         values = _ask_for_missing(prompt.name, prompt.arguments, given)
-        _, rendered = options.run_with_libraries(
-            lambda session: session.templates.render_library_messages(name, values)
-        )
+        rendered = options.run_with_libraries(lambda session: render(session, values))
     return rendered
 
 
-async def _try_to_render(
-    session: LibrarySession, name: str, given: dict[str, str]
-) -> tuple[LibraryPrompt, Messages | None]:
-    """Render a prompt of a library, unless the arguments do not fit it."""
+async def _find_library_prompt(session: LibrarySession, name: str) -> LibraryPrompt:
     prompt = await session.libraries.find(name)
     if prompt is None:
         names = [item.name for item in await session.libraries.page("", _MAX_COMPARED)]
         error = LibraryPromptNotFound(name)
         error.add_note(suggestion(name, names, "run `dittybag library list` to see all libraries"))
         raise error
-    if missing_arguments(prompt.arguments, given) or _unknown(prompt.arguments, given):
-        return prompt, None
-    return await session.templates.render_library_messages(name, given)
+    return prompt
+
+
+async def _count_use(
+    options: WorkspaceOptions, session: WorkspaceSession, prompt: Prompt | LibraryPrompt
+) -> None:
+    """Count a use of a prompt in the shell, if that is possible."""
+    from dittybag.domain.usage import SHELL, PendingUsage, PromptUse, use_key
+
+    if not options.settings.read_only:
+        use = PromptUse(session.caller.project, use_key(prompt), SHELL)
+        with suppress(StorageError):
+            await session.workspace.usage.record(PendingUsage({use: 1}))
 
 
 def _unknown(arguments: Sequence[Argument], given: Mapping[str, str]) -> list[str]:

@@ -342,6 +342,12 @@ def build_server(
 
 
 def _preparation(profile: Profile, scope: ServerScope) -> Preparation | None:
+    """Return what is done before each request; `None` for nothing."""
+    select = _project_selection(profile, scope)
+    return select if scope.usage is None else scope.usage.preparation(select)
+
+
+def _project_selection(profile: Profile, scope: ServerScope) -> Preparation | None:
     """Return what selects the project of each request; `None` if the server has one project."""
     if scope.automatic is not None:
         return scope.automatic.prepare
@@ -369,6 +375,8 @@ async def _lifespan(profile: Profile, scope: ServerScope, server: Server) -> Asy
     try:
         yield
     finally:
+        if scope.usage is not None:
+            await scope.usage.close()
         await scope.libraries.close()
         scope.templates.close()
         await store.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final
 
@@ -46,21 +45,29 @@ class PromptSkills:
         )
         return [_skill(prompt) for prompt in prompts], prompts[-1].number if more else None
 
-    async def find(self, path: str, ctx: Context) -> tuple[Skill, bytes] | None:
-        """Return the skill at a path, and its file."""
-        prompt = await self._find(path.split("/"), ctx)
-        if prompt is None or skill_path(prompt) != path:
-            return None
-        return _skill(prompt), _content(prompt)
+    async def find(self, path: str, ctx: Context) -> Skill | None:
+        """Return the skill at a path."""
+        prompt = await self._find(path, ctx)
+        return None if prompt is None else _skill(prompt)
 
-    async def _find(self, parts: Sequence[str], ctx: Context) -> Prompt | None:
+    async def read(self, path: str, ctx: Context) -> tuple[SkillFile, bytes] | None:
+        """Return the file of the skill at a path, and its content. This is a use of the prompt."""
+        prompt = await self._find(path, ctx)
+        if prompt is None:
+            return None
+        self._scope.count_use(prompt, ctx)
+        return _skill(prompt).head, _content(prompt)
+
+    async def _find(self, path: str, ctx: Context) -> Prompt | None:
+        parts = path.split("/")
         if len(parts) not in (2, 3):
             return None
         address = PromptAddress(name=parts[1]) if len(parts) == 2 else PromptAddress(id=parts[1])
         try:
-            return await self._prompts.get(self._scope.caller(ctx), address)
+            prompt = await self._prompts.get(self._scope.caller(ctx), address)
         except PromptNotFound:
             return None
+        return prompt if skill_path(prompt) == path else None
 
 
 def skill_path(prompt: Prompt) -> str:

@@ -111,8 +111,8 @@ class Skills:
             found = await self._libraries.read_skill_file(path)
             return None if found is None else _contents(uri, *found)
         folder, _, file = path.rpartition("/")
-        stored = await self._prompts.find(folder, ctx) if file == SKILL_FILE else None
-        return None if stored is None else _contents(uri, stored[0].head, stored[1])
+        stored = await self._prompts.read(folder, ctx) if file == SKILL_FILE else None
+        return None if stored is None else _contents(uri, *stored)
 
     @as_protocol_errors
     async def heads(self, after: str, limit: int, max_characters: int) -> Page[ResourceInfo]:
@@ -148,8 +148,7 @@ class Skills:
         """Return the innermost skill at a path or around it."""
         if not _is_stored_prompt(path):
             return await self._libraries.skill_around(path)
-        found = await self._prompts.find(path, ctx)
-        return None if found is None else found[0]
+        return await self._prompts.find(path, ctx)
 
 
 def _is_stored_prompt(path: str) -> bool:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dittybag.domain.rate_limits import RateLimit, TakenRequests
     from dittybag.domain.skills import Skill, SkillFile
     from dittybag.domain.task_graph import GraphQuery, GraphTask
+    from dittybag.domain.usage import Client, PromptUsage, PromptUse, SeenClient, UsedPrompt
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Entity)
@@ -342,6 +343,24 @@ class IdempotencyRepository(Protocol):
     async def get(self, owner: str, key: str) -> StoredResult | None: ...
 
 
+class UsageRepository(Protocol):
+    """How often prompts were used, and when clients were last seen. Usage is not in the change log."""
+
+    async def most_used(self, project: int, limit: int) -> list[UsedPrompt]:
+        """Return the most used library prompts and existing stored prompts, most used first."""
+        ...
+
+    async def of_prompt(self, project: int, prompt: str) -> PromptUsage: ...
+
+    async def counts(self, project: int, prompts: Sequence[str]) -> dict[str, int]:
+        """Return how often those of the prompts were used that ever were."""
+        ...
+
+    async def clients(self, user: str | None) -> list[SeenClient]:
+        """Return the clients of a user, or of all users, those that were seen last first."""
+        ...
+
+
 class AccountRepository(Protocol):
     """Users, tokens and members of projects.
 
@@ -503,6 +522,9 @@ class Transaction(Protocol):
     @property
     def accounts(self) -> AccountRepository: ...
 
+    @property
+    def usage(self) -> UsageRepository: ...
+
     def new_id(self) -> str: ...
 
     async def store_content(self, content: bytes) -> str:
@@ -540,6 +562,21 @@ class Transaction(Protocol):
 
     async def prune_idempotency_keys(self, before: int, max_count: int) -> None:
         """Delete up to `max_count` keys that were recorded before a time, oldest first."""
+        ...
+
+    async def record_use(self, use: PromptUse, count: int) -> None:
+        """Add to the count of a prompt, unless the prompt or its project no longer exists.
+
+        Like sessions, usage is not in the change log.
+        """
+        ...
+
+    async def record_client(self, client: Client) -> None:
+        """Record that a client was seen now."""
+        ...
+
+    async def delete_uses(self, prompt: str) -> None:
+        """Delete all counts of a stored prompt, by its id."""
         ...
 
     async def clear_idempotent_results(self, seqs: Sequence[int]) -> None:

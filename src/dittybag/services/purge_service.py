@@ -229,6 +229,8 @@ async def _purge_entities(
         entity = await _current(transaction, key) if selection.is_whole else None
         if entity is not None and not dry_run:
             await transaction.write("delete", entity, None)
+        if key[0] == "prompt" and selection.is_whole and not dry_run:
+            await transaction.delete_uses(key[1])
         async for change in iterate_changes(transaction, _query(key)):
             collector.add(change, deletes=entity is not None)
         if not dry_run:

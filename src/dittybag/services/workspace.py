@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dittybag.services.purge_service import PurgeService
     from dittybag.services.task_queue import TaskQueueService
     from dittybag.services.task_waiting import TaskWaiting
+    from dittybag.services.usage_service import UsageService
 
 
 class Workspace:
@@ -73,6 +74,13 @@ class Workspace:
         from dittybag.services.project_overview import OverviewService
 
         return OverviewService(self.store)
+
+    @cached_property
+    def usage(self) -> UsageService:
+        """The counts of uses, imported on first use because servers write them late."""
+        from dittybag.services.usage_service import UsageService
+
+        return UsageService(self.store)
 
 
 class WorkspaceSession(Struct, frozen=True):

@@ -173,6 +173,7 @@ DOWN_MIGRATIONS = {
         ALTER TABLE writers DROP COLUMN results;
     """,
     13: "DROP FUNCTION take_requests; DROP TABLE request_buckets;",
+    14: "DROP TABLE prompt_uses, seen_clients;",
     6: "",
     5: "ALTER TABLE sessions DROP COLUMN owner;",
     4: """

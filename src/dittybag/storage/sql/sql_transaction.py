@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Action, Change, Interface
 from dittybag.domain.entities import Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, NameTaken, Outdated, Problem
-from dittybag.domain.ports import ClaimRepository, EdgeRepository, PurgedStates, RankedRepository, Write
+from dittybag.domain.ports import (
+    ClaimRepository,
+    EdgeRepository,
+    PurgedStates,
+    RankedRepository,
+    UsageRepository,
+    Write,
+)
 from dittybag.domain.projects import Project
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
@@ -18,6 +25,9 @@ from dittybag.storage.sql.connected_tables import ConnectedTables
 from dittybag.storage.sql.entity_rows import quoted
 from dittybag.storage.sql.row_mapping import number_of, stand_in
 from dittybag.storage.uuid7 import uuid7
+
+if TYPE_CHECKING:
+    from dittybag.domain.usage import Client, PromptUse
 
 E = TypeVar("E", bound=Entity)
 
@@ -85,6 +95,10 @@ class SqlTransaction:
         return self._tables.ranked
 
     @property
+    def usage(self) -> UsageRepository:
+        return self._tables.usage
+
+    @property
     def last_seq(self) -> int:
         return self._last
 
@@ -133,6 +147,15 @@ class SqlTransaction:
 
     async def clear_idempotent_results(self, seqs: Sequence[int]) -> None:
         await self.idempotency.clear_results(seqs)
+
+    async def record_use(self, use: PromptUse, count: int) -> None:
+        await self._tables.usage.add_uses(use, count, self.now)
+
+    async def record_client(self, client: Client) -> None:
+        await self._tables.usage.save_client(client, self.now)
+
+    async def delete_uses(self, prompt: str) -> None:
+        await self._tables.usage.delete_uses(prompt)
 
     async def purge_states(self, states: Sequence[PurgedStates]) -> None:
         await self.changes.purge_states(states)

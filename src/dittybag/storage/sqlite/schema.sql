@@ -131,6 +131,17 @@ CREATE TABLE prompt_tags (
     PRIMARY KEY (project, tag, updated_at, prompt)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE prompt_uses (
+    project INTEGER NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+    prompt  TEXT    NOT NULL,
+    client  TEXT    NOT NULL,
+    count   INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    PRIMARY KEY (project, prompt, client)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX most_used_prompts ON prompt_uses (project, count, last_at) WHERE client = '';
+
 CREATE TABLE prompts (
     number         INTEGER PRIMARY KEY,
     id             TEXT    NOT NULL UNIQUE,
@@ -240,6 +251,15 @@ CREATE TABLE resources (
 CREATE INDEX resources_by_number ON resources (project, is_template, number);
 
 CREATE VIEW restricted_projects AS SELECT DISTINCT project FROM members;
+
+CREATE TABLE seen_clients (
+    user_name TEXT    NOT NULL,
+    name      TEXT    NOT NULL,
+    version   TEXT    NOT NULL,
+    transport TEXT    NOT NULL,
+    last_at   INTEGER NOT NULL,
+    PRIMARY KEY (user_name, name, transport)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE sessions (
     id      TEXT    PRIMARY KEY,

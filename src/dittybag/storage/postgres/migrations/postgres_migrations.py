@@ -62,6 +62,8 @@ _OWN_TABLES: Final = (
     "open_labels",
     "claims",
     "request_buckets",
+    "prompt_uses",
+    "seen_clients",
     "prompt_counts",
     "tag_counts",
     "resource_counts",
