@@ -99,5 +99,6 @@ def _is_web_path(method: str, path: str) -> bool:
         "/sign-in",
         "/sign-in/link",
         "/sign-out",
+        "/appearance",
         "/favicon.ico",
     )

@@ -11,6 +11,7 @@ from dittybag.domain.errors import DittybagError, NotAllowed, ProjectNotFound, S
 from dittybag.http.asgi_messages import AsgiScope, Disconnected, HttpError
 from dittybag.http.http_request import HttpRequest
 from dittybag.services.caller import Caller
+from dittybag.web.appearance import save_appearance
 from dittybag.web.browser_requests import (
     FORM_BYTES,
     MalformedForm,
@@ -104,6 +105,8 @@ class WebApp:
             return redirect(_SIGN_IN)
         if path == "/sign-out":
             return await self._sign_out(request)
+        if path == "/appearance":
+            return await self._save_appearance(request)
         if path == "/":
             project = await self._context.workspace.store.read(
                 lambda transaction: transaction.projects.get(self._context.project), single=True
@@ -198,6 +201,13 @@ class WebApp:
         await self._sessions.sign_out(cookies(request.headers)[COOKIE])
         response = redirect(_SIGN_IN, "You are signed out")
         return WebResponse(response.status, headers=(*response.headers, cookie(COOKIE, "", seconds=0)))
+
+    async def _save_appearance(self, request: WebRequest) -> WebResponse:
+        """Store the settings of this browser, also on a read-only server, which they do not concern."""
+        if request.method != "POST":
+            return WebResponse(405, headers=((b"allow", b"POST"),))
+        await _require_own_form(request)
+        return save_appearance(request)
 
 
 def _require_same_origin(request: WebRequest) -> None:

@@ -16,6 +16,7 @@ from dittybag.domain.display import format_ago, format_count, format_size
 from dittybag.domain.times import iso
 from dittybag.http.asgi_messages import Header
 from dittybag.web import markdown_html
+from dittybag.web.appearance import read_appearance
 from dittybag.web.browser_requests import NOTE_COOKIE, WebRequest, WebResponse, cookie, cookies, project_link
 
 _STATIC: Final = files("dittybag.web") / "static"
@@ -108,6 +109,7 @@ def render_page(
         request=request,
         context=request.context,
         session=request.session,
+        appearance=read_appearance(request.headers),
         link=request.link if request.has_project else None,
         here=request.path + (f"?{request.query_string}" if request.query_string else ""),
         note="" if request.is_fragment else unquote(note),

@@ -22,6 +22,16 @@
     }
   });
 
+  // Theme and density: <form hx-post="/appearance" hx-swap="none">. The cookie is for the next page, this one changes at once.
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.pathInfo.requestPath !== "/appearance" || event.detail.xhr.status !== 204) return;
+    const { theme, density } = event.detail.requestConfig.parameters;
+    const root = document.documentElement;
+    if (theme) root.dataset.theme = theme;
+    if (density) root.dataset.density = density;
+    document.querySelector('meta[name="color-scheme"]').content = root.dataset.theme === "auto" ? "light dark" : root.dataset.theme;
+  });
+
   // Live updates: events such as `live:prompt` are dispatched on the body; elements use them as hx-trigger.
   const state = document.getElementById("live-state");
   const showState = (name, text) => {
