@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Dialog, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.conftest import SCREENS, BrowserWindows, PageCheck
 from tests.e2e.sample_home import PROJECT, fill_home
@@ -309,29 +309,55 @@ def test_a_draft_survives_navigation_and_deletion_of_the_prompt(
     expect(page.locator("#draft-offer")).to_be_hidden()
 
 
-def test_a_deletion_is_confirmed_shown_in_other_windows_and_undone(
+def test_a_deletion_is_shown_in_other_windows_and_undone(
     server: WebServerProcess, windows: BrowserWindows
 ) -> None:
     server.call("create_prompt", name="doomed", content="Keep me")
     page, other = (open_prompt(windows, server, "doomed") for _ in range(2))
     other.get_by_text("Live", exact=True).wait_for()
-    questions: list[str] = []
-
-    def dismiss(dialog: Dialog) -> None:
-        questions.append(dialog.message)
-        dialog.dismiss()
-
-    page.once("dialog", dismiss)
     page.get_by_role("button", name="Delete").click()
-    assert questions == ["Delete “doomed”? You can undo this on the next page."]
-    page.once("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name="Delete").click()
-    expect(page.locator(".warning")).to_contain_text("“doomed” was deleted")
-    expect(prompt_links(page).filter(has_text="doomed")).to_have_count(0)
+    expect(page.locator(".note")).to_have_text("Deleted “doomed”")
+    doomed = prompt_links(page).filter(has_text="doomed")
+    expect(doomed).to_have_count(0)
     expect(other.locator("#prompt .warning")).to_contain_text("“doomed” was deleted", timeout=1000)
+    page.get_by_role("button", name="Undo").press("Enter")
+    expect(page.locator(".note")).to_have_text("Restored “doomed”")
+    expect(page.get_by_role("button", name="Redo")).to_be_focused()
+    expect(doomed).to_have_count(1)
+    page.keyboard.press("u")
+    expect(doomed).to_have_count(0)
+    page.reload()
+    expect(page.locator("#toast")).to_be_empty()
+
+
+def test_a_toast_stays_while_it_is_used_and_refuses_to_overwrite(
+    server: WebServerProcess, windows: BrowserWindows, check_page: PageCheck
+) -> None:
+    created = server.call("create_prompt", name="brief", content="Text")
+    page = windows.open(server, f"{LIST}/{created['id']}/edit", own=True)
+    page.clock.install()
+    page.get_by_label("Content").fill("Other text")
+    save(page)
+    toast = page.locator("#toast")
+    expect(toast).to_contain_text("Changes saved")
+    check_page(page, "a prompt with a toast")
+    page.get_by_role("button", name="Undo").hover()
+    page.clock.fast_forward(30_000)
+    expect(toast).to_contain_text("Changes saved")
+    server.call("update_prompt", name="brief", content="Theirs")
     page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".note")).to_have_text("Prompt restored")
-    expect(page.locator("#source-text")).to_have_text("Keep me")
+    expect(page.get_by_role("alert")).to_contain_text("“brief” was changed again in the meantime")
+    expect_status(windows, 409)
+    page.get_by_role("button", name="Dismiss").click()
+    expect(toast).to_be_empty()
+    expect(page.locator("#content")).to_be_focused()
+    page.get_by_role("button", name="Delete").click()
+    expect(toast).to_contain_text("Deleted")
+    page.mouse.move(5, 5)
+    page.clock.fast_forward(9_000)
+    expect(toast).to_contain_text("Deleted")
+    page.clock.fast_forward(10_000)
+    expect(toast).to_be_empty()
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def card(container: Page | Locator, title: str) -> Locator:
 
 
 def notice(page: Page) -> Locator:
-    return page.locator("#task-notice")
+    return page.locator("#toast")
 
 
 def wait_until_live(page: Page) -> None:

@@ -122,7 +122,8 @@ class UsageRecorder:
         try:
             await self._workspace.usage.record(usage)
         except DittybagError as error:
-            _log.warning("the usage of prompts could not be recorded: %s", error)
+            # Requests fail with the same error and report it.
+            _log.info("the usage of prompts could not be recorded: %s", error)
 
     async def close(self) -> None:
         """Write the rest, if that does not take long."""

@@ -32,6 +32,8 @@ _MAX_FIELDS: Final = 1000
 
 #: Holds a message that the next page shows once.
 NOTE_COOKIE: Final = "dittybag-note"
+#: Holds the `seq` of the change that the message offers to undo; after an undo, with `.redo`.
+UNDO_COOKIE: Final = "dittybag-undo"
 _MAX_NOTE_LENGTH: Final = 500
 
 
@@ -175,7 +177,7 @@ class WebRequest:
         return ListPages(current, -(-total // PER_PAGE), self._page_link)
 
     def _page_link(self, number: int) -> str:
-        return self.with_query(page=number if number > 1 else None, deleted=None, notice=None)
+        return self.with_query(page=number if number > 1 else None, notice=None)
 
     def link(self, path: str, /, **query: object) -> str:
         """Return the URL of a page of this project, as in `request.link("/prompts", page=2)`."""
@@ -291,12 +293,18 @@ class Route(Struct, frozen=True):
     form_bytes: int = FORM_BYTES
 
 
-def redirect(to: str, note: str = "") -> WebResponse:
-    """Redirect to another page, which shows `note` once."""
+def redirect(to: str, note: str = "", *, undo: int = 0, is_redo: bool = False) -> WebResponse:
+    """Redirect to another page, which shows `note` once.
+
+    `undo`: the `seq` of the change that the note offers to undo, with the rest of its batch. `is_redo`:
+    whether that change is itself an undo.
+    """
     headers: list[Header] = [(b"location", to.encode())]
     if note:
         value = quote(note[:_MAX_NOTE_LENGTH], safe="")
         headers.append(cookie(NOTE_COOKIE, value, seconds=60))
+    if undo:
+        headers.append(cookie(UNDO_COOKIE, f"{undo}.redo" if is_redo else str(undo), seconds=60))
     return WebResponse(303, headers=tuple(headers))
 
 

@@ -23,12 +23,14 @@ from dittybag.web.pages import (
     task_form,
     task_graph_page,
     task_pages,
+    undo_page,
 )
 from dittybag.web.pages.entity_forms import show_change_warning
 
 #: The pages of a project, without the prefix of the project.
 ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/", home_page.show),
+    Route("POST", "/undo", undo_page.undo),
     Route("GET", "/search", search_pages.show_results),
     Route("GET", "/projects", project_pages.show_projects),
     Route("POST", "/projects", project_pages.create_project),
@@ -66,7 +68,6 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/resources/upload", resource_forms.upload_file, takes_form=False),
     Route("POST", "/resources/replace", resource_forms.replace_content, takes_form=False),
     Route("POST", "/resources/delete", resource_forms.delete_resource),
-    Route("POST", "/resources/undo", resource_forms.undo_deletion),
     Route("POST", "/resources/restore", resource_forms.restore_version),
     Route("GET", "/tasks", task_pages.show_tasks),
     Route("GET", "/tasks/projects", task_pages.suggest_projects),

@@ -17,7 +17,16 @@ from dittybag.domain.times import iso
 from dittybag.http.asgi_messages import Header
 from dittybag.web import markdown_html
 from dittybag.web.appearance import read_appearance
-from dittybag.web.browser_requests import NOTE_COOKIE, WebRequest, WebResponse, cookie, cookies, project_link
+from dittybag.web.browser_requests import (
+    NOTE_COOKIE,
+    UNDO_COOKIE,
+    WebRequest,
+    WebResponse,
+    cookie,
+    cookies,
+    parse_number,
+    project_link,
+)
 
 _STATIC: Final = files("dittybag.web") / "static"
 _CONTENT_TYPES: Final = {
@@ -102,8 +111,9 @@ def render_page(
     request: WebRequest, template: str, *, status: int = 200, headers: Sequence[Header] = (), **values: Any
 ) -> WebResponse:
     """Render a template of a page or of a fragment. `headers`: to add to the response."""
-    note = cookies(request.headers).get(NOTE_COOKIE, "")
-    shown = [cookie(NOTE_COOKIE, "", seconds=0)] if note and not request.is_fragment else []
+    kept = {} if request.is_fragment else cookies(request.headers)
+    shown = [cookie(name, "", seconds=0) for name in (NOTE_COOKIE, UNDO_COOKIE) if kept.get(name)]
+    seq, _, redo = kept.get(UNDO_COOKIE, "").partition(".")
     html = _environment().render_template(
         template,
         request=request,
@@ -112,7 +122,9 @@ def render_page(
         appearance=read_appearance(request.headers),
         link=request.link if request.has_project else None,
         here=request.path + (f"?{request.query_string}" if request.query_string else ""),
-        note="" if request.is_fragment else unquote(note),
+        note=unquote(kept.get(NOTE_COOKIE, "")),
+        undoable=parse_number(seq) or 0,
+        is_redo=redo == "redo",
         can_write=request.can_write,
         can_write_own=request.can_write_own,
         can_purge=request.can_purge,

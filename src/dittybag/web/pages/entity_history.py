@@ -36,6 +36,17 @@ async def deletion_of(request: WebRequest, kind: Kind, id: str) -> Change | None
     return latest if latest is not None and latest.after is None and latest.purged is None else None
 
 
+async def seq_to_undo(request: WebRequest, kind: Kind, id: str, version: int | None) -> int:
+    """Return the `seq` of the change that has just made a version of an entity, or deleted it (`None`).
+
+    0 if someone else has changed it since.
+    """
+    latest = await latest_change(request, kind, id)
+    if latest is None:
+        return 0
+    return latest.seq if version == (None if latest.after is None else latest.after.version) else 0
+
+
 async def undo_deletion(request: WebRequest, deletion: Change) -> None:
     """Undo the deletion of an entity of this project, and the rest of its batch."""
     selection = UndoSelection(seq=deletion.seq, project=request.caller.project)

@@ -24,6 +24,7 @@ from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.template_arguments import describe_found
 from dittybag.web.browser_requests import WebRequest, WebResponse, redirect, status_of
 from dittybag.web.pages.entity_forms import FORM_ERRORS, EntityForm, problems_of
+from dittybag.web.pages.entity_history import seq_to_undo
 from dittybag.web.pages.prompt_history import find_prompt
 from dittybag.web.template_rendering import render_page
 
@@ -234,14 +235,15 @@ async def save_prompt(request: WebRequest) -> WebResponse:
     # An empty description removes it.
     change: dict[str, Any] = {field.name: getattr(mine, field.name) or "" for field in changed}
     try:
-        await request.workspace.prompts.update(
+        saved, _ = await request.workspace.prompts.update(
             request.caller, PromptAddress(id=current.id), PromptChange(**change), version=current.version
         )
     except Outdated:
         return await _render_conflict(request, form, await find_prompt(request))
     except FORM_ERRORS as error:
         return await _render_form(request, form.with_error(error), status=status_of(error), prompt=current)
-    return redirect(link, _saved_note("Changes saved", found))
+    undo = await seq_to_undo(request, "prompt", saved.id, saved.version)
+    return redirect(link, _saved_note("Changes saved", found), undo=undo)
 
 
 async def _new_arguments(

@@ -12,7 +12,7 @@ from dittybag.services.prompt_service import PromptAddress
 from dittybag.web.browser_requests import WebRequest, WebResponse, redirect
 from dittybag.web.entity_diffs import differences
 from dittybag.web.pages import entity_history
-from dittybag.web.pages.entity_history import changes_of, latest_change, version_page
+from dittybag.web.pages.entity_history import changes_of, latest_change, seq_to_undo, version_page
 from dittybag.web.template_rendering import render_page
 
 #: Each version contains the complete text.
@@ -60,9 +60,13 @@ async def show_comparison(request: WebRequest) -> WebResponse:
 
 async def restore_version(request: WebRequest) -> WebResponse:
     change = await _find_change(request)
-    await request.workspace.history.restore(request.caller, change.seq, project=request.caller.project)
+    history = request.workspace.history
+    restored = await history.restore(request.caller, change.seq, project=request.caller.project)
     number = change.after.version if change.after is not None else ""
-    return redirect(request.link(f"/prompts/{change.entity}"), f"Restored version {number} as a new version")
+    version = None if restored is None else restored.version
+    undo = await seq_to_undo(request, "prompt", change.entity, version)
+    link = request.link(f"/prompts/{change.entity}")
+    return redirect(link, f"Restored version {number} as a new version", undo=undo)
 
 
 async def undo_deletion(request: WebRequest) -> WebResponse:

@@ -15,7 +15,7 @@ from dittybag.protocol.jsonrpc import encode
 from dittybag.services.prompt_service import PromptAddress
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, redirect
 from dittybag.web.library_checks import search_prompts
-from dittybag.web.pages.entity_history import deletion_of, latest_change
+from dittybag.web.pages.entity_history import deletion_of, latest_change, seq_to_undo
 from dittybag.web.pages.prompt_forms import MAX_RENDERED_LENGTH, estimate_tokens, message_sources
 from dittybag.web.pages.prompt_history import find_prompt
 from dittybag.web.pages.prompt_preview import argument_values, preview_prompt
@@ -69,7 +69,6 @@ async def show_prompts(request: WebRequest) -> WebResponse:
         tag_names=[tag.name for tag in in_use],
         tag_link=lambda name: _with_tags(request, [*tags, name] if name not in tags else tags),
         pages=request.pages(found.total),
-        deletion=await deletion_of(request, "prompt", request.query.get("deleted", "")),
     )
 
 
@@ -80,7 +79,7 @@ def _selected_tags(request: WebRequest) -> list[str]:
 
 
 def _with_tags(request: WebRequest, tags: list[str]) -> str:
-    return request.with_query(tags=",".join(tags), tag=None, page=None, deleted=None)
+    return request.with_query(tags=",".join(tags), tag=None, page=None)
 
 
 async def _library_prompts(request: WebRequest) -> WebResponse:
@@ -169,4 +168,5 @@ async def render_result(request: WebRequest) -> WebResponse:
 async def delete_prompt(request: WebRequest) -> WebResponse:
     address = PromptAddress(id=request.parameters["id"])
     prompt, _ = await request.workspace.prompts.delete(request.caller, address)
-    return redirect(request.link("/prompts", deleted=prompt.id))
+    undo = await seq_to_undo(request, "prompt", prompt.id, None)
+    return redirect(request.link("/prompts"), f"Deleted “{prompt.label}”", undo=undo)

@@ -10,7 +10,6 @@ from typing import Any, Final
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from dittybag.domain.changes import require_content
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import (
     DittybagError,
@@ -32,14 +31,13 @@ from dittybag.web.browser_requests import (
     redirect,
     status_of,
 )
-from dittybag.web.pages import entity_history
 from dittybag.web.pages.entity_forms import (
     FORM_ERRORS,
     EntityForm,
     form_fields,
     problems_of,
 )
-from dittybag.web.pages.entity_history import latest_change
+from dittybag.web.pages.entity_history import seq_to_undo
 from dittybag.web.template_rendering import render_page
 
 #: Longer texts cannot be edited in the form, because browsers become slow.
@@ -121,7 +119,10 @@ async def save_resource(request: WebRequest) -> WebResponse:
         return await _render_conflict(request, form, await resources.by_id(request.caller, resource.id))
     except FORM_ERRORS as error:
         return _render_form(request, form.with_error(error), resource=resource, status=status_of(error))
-    return redirect(request.link("/resources/view", uri=changed.uri), "Saved")
+    # An undo must not take the address of the page away.
+    is_undoable = changed.version != resource.version and changed.uri == resource.uri
+    undo = await seq_to_undo(request, "resource", changed.id, changed.version) if is_undoable else 0
+    return redirect(request.link("/resources/view", uri=changed.uri), "Saved", undo=undo)
 
 
 def _fields(form: EntityForm) -> dict[str, Any]:
@@ -202,21 +203,8 @@ async def delete_resource(request: WebRequest) -> WebResponse:
     resources = request.workspace.resources
     found = await resources.by_id(request.caller, request.form.get("id", ""))
     deleted, _ = await resources.delete(request.caller, found.name)
-    return redirect(request.link("/resources", deleted=deleted.id))
-
-
-async def undo_deletion(request: WebRequest) -> WebResponse:
-    """Undo the deletion of a resource and the rest of its batch."""
-    reference = request.form.get("id", "")
-    change = await latest_change(request, "resource", reference)
-    if change is None:
-        raise ResourceNotFound(reference, request.project.name)
-    require_content([change])
-    resource = change.state
-    assert isinstance(resource, Resource)
-    if change.after is None:
-        await entity_history.undo_deletion(request, change)
-    return redirect(request.link("/resources/view", uri=resource.uri), f"Restored {resource.name}")
+    undo = await seq_to_undo(request, "resource", deleted.id, None)
+    return redirect(request.link("/resources"), f"Deleted {deleted.name}", undo=undo)
 
 
 async def restore_version(request: WebRequest) -> WebResponse:

@@ -23,7 +23,7 @@ from dittybag.protocol.request_context import Context
 from dittybag.protocol.wire_errors import ProtocolError, UnknownResource
 from dittybag.services.caller import Caller
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
-from dittybag.web.pages.entity_history import deletion_of, version_page
+from dittybag.web.pages.entity_history import version_page
 from dittybag.web.resource_previews import (
     SOURCE_LENGTH,
     SOURCE_LINES,
@@ -64,7 +64,6 @@ async def show_resources(request: WebRequest) -> WebResponse:
             offset=request.offset,
         ),
     )
-    deleted = "" if request.is_fragment else request.query.get("deleted", "")
     return render_page(
         request,
         "resources/resource_list.html",
@@ -73,7 +72,6 @@ async def show_resources(request: WebRequest) -> WebResponse:
         kind=kind or "",
         order=order,
         pages=request.pages(found.total),
-        deletion=await deletion_of(request, "resource", deleted),
         max_bytes=CONTENT_BYTES,
     )
 

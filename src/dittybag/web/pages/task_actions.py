@@ -123,9 +123,7 @@ def _respond_with_message(request: WebRequest, status: int, message: str) -> Web
     """Respond with an error that is shown over the board, which is refreshed."""
     if not request.is_fragment:
         return render_page(request, "error_page.html", status=status, message=message, hint="", code=status)
-    return render_page(
-        request, "tasks/task_refusal.html", status=status, headers=_REFRESH_TASKS, message=message
-    )
+    return render_page(request, "refusal.html", status=status, headers=_REFRESH_TASKS, message=message)
 
 
 async def take_away(request: WebRequest) -> WebResponse:

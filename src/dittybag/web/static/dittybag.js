@@ -107,12 +107,6 @@
     return copied;
   }
 
-  // Forms that delete something ask for confirmation: <form data-confirm="Delete it?">.
-  document.addEventListener("submit", (event) => {
-    const question = event.target.dataset.confirm;
-    if (question && !window.confirm(question)) event.preventDefault();
-  });
-
   // Filter forms submit when a field changes: <form data-auto-submit>.
   document.addEventListener("change", (event) => {
     event.target.closest("form[data-auto-submit]")?.requestSubmit();

@@ -3,7 +3,6 @@
 
 (() => {
   const region = document.getElementById("tasks");
-  const notice = document.getElementById("task-notice");
 
   // Offer undo only once: remove the parameter so that a reload or a bookmark does not offer it again.
   const here = new URL(location.href);
@@ -11,10 +10,6 @@
     here.searchParams.delete("notice");
     history.replaceState(history.state, "", here);
   }
-
-  notice?.addEventListener("click", (event) => {
-    if (event.target.closest("[data-dismiss]")) notice.replaceChildren();
-  });
 
   // The task form links back to the board or list it was opened from.
   if (region) {
@@ -69,7 +64,7 @@
   document.addEventListener("htmx:afterSwap", countDown);
 
   if (!region) return;
-  const post = (address, values = {}) => window.htmx.ajax("POST", address, { values, target: "#task-notice", swap: "innerHTML" });
+  const post = (address, values = {}) => window.htmx.ajax("POST", address, { values, target: "#toast", swap: "innerHTML" });
   const move = (card, by, value) =>
     post(`${region.dataset.tasks}/${card.dataset.task}/move`, { by, value, version: card.dataset.version });
 
@@ -90,7 +85,6 @@
     const card = button.closest("[data-task]");
     button.closest("[popover]")?.hidePopover();
     const isDeletion = button.hasAttribute("data-delete");
-    if (isDeletion && !window.confirm(`Delete ‘${card.dataset.title}’?`)) return;
     if (isDeletion || button.hasAttribute("data-tick")) rememberNeighbour(card);
     post(button.formAction, button.name ? { [button.name]: button.value } : {});
   });
@@ -160,7 +154,6 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open], :popover-open")) return;
     if (event.target.closest("input, textarea, select")) return;
-    if (event.key === "u" && notice.querySelector("[data-undo]")) { notice.querySelector("[data-undo]").click(); return; }
     const card = event.target.closest("[data-task]");
     if (!card) return;
     if (event.key === "ArrowRight" || event.key === "ArrowLeft") {
