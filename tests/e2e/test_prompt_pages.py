@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Dialog, Locator, Page, expect
 
 from tests.e2e.conftest import SCREENS, BrowserWindows, PageCheck
 from tests.e2e.sample_home import PROJECT, fill_home
@@ -328,6 +328,38 @@ def test_a_deletion_is_shown_in_other_windows_and_undone(
     expect(doomed).to_have_count(0)
     page.reload()
     expect(page.locator("#toast")).to_be_empty()
+
+
+def test_unsaved_changes_are_shown_and_guarded(server: WebServerProcess, windows: BrowserWindows) -> None:
+    created = server.call("create_prompt", name="guarded", content="Text\n" * 60)
+    page = windows.open(server, f"{LIST}/{created['id']}/edit", own=True)
+    questions: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        questions.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
+    bar = page.locator(".save-bar")
+    expect(bar).to_be_in_viewport(ratio=1)
+    title = page.get_by_label("Title")
+    original = title.input_value()
+    title.fill("Other")
+    expect(bar).to_contain_text("Unsaved changes")
+    title.fill(original)
+    page.get_by_role("button", name="Add an argument").click()
+    expect(bar).not_to_contain_text("Unsaved changes")
+    title.fill("Other")
+    page.get_by_role("link", name="Cancel").click()
+    expect(title).to_have_value("Other")
+    assert questions == ["beforeunload"]
+    page.keyboard.press("Control+s")
+    expect(page.get_by_role("heading", name="Other")).to_be_visible()
+    page.get_by_role("link", name="Edit").click()
+    expect(title).to_have_value("Other")
+    page.get_by_role("link", name="Cancel").click()
+    expect(page.get_by_role("heading", name="Other", exact=True)).to_be_visible()
+    assert questions == ["beforeunload"]
 
 
 def test_a_toast_stays_while_it_is_used_and_refuses_to_overwrite(

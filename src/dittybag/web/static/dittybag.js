@@ -122,20 +122,6 @@
     }
   });
 
-  // Warn before leaving a form with unsaved changes: <form data-guard>.
-  // Of several such forms on a page, one that is submitted does not save the others.
-  const unsaved = new Set();
-  document.addEventListener("input", (event) => {
-    const form = event.target.closest("form[data-guard]");
-    if (form) unsaved.add(form);
-  });
-  document.addEventListener("submit", (event) => {
-    if (event.defaultPrevented) return;
-    if (event.target.matches("[data-guard]")) unsaved.delete(event.target);
-    else unsaved.clear();
-  });
-  window.addEventListener("beforeunload", (event) => { if (unsaved.size) event.preventDefault(); });
-
   // Keyboard shortcuts.
   const paths = { h: "", p: "/prompts", l: "/libraries", r: "/resources", t: "/tasks", a: "/activity", c: "/connect" };
   let isGoKeyPressed = false;
@@ -149,10 +135,7 @@
   }
 
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) {
-      if (event.key === "Enter" && event.target.closest("form[data-guard]")) event.target.closest("form").requestSubmit();
-      return;
-    }
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape") {
       for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
       document.getElementById("search-dropdown")?.replaceChildren();
