@@ -13,11 +13,12 @@ from dittybag.domain.changes import BatchCount, Change
 from dittybag.domain.entities import Kind
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.queries import ChangeQuery
-from dittybag.services.caller import Caller, ScopedStore
+from dittybag.services.caller import Caller, ScopedStore, reading
 from dittybag.services.history_service import (
     MAX_SCANNED,
     MAX_TEXT_SCANNED,
     find_addresses,
+    find_change,
     fit_page,
     text_window_start,
     visible_query,
@@ -72,6 +73,24 @@ class _FoundBatches(Struct):
     is_truncated: bool = False
 
 
+async def list_batch(
+    transaction: Transaction, caller: Caller, seq: int, limit: int
+) -> tuple[list[Change], int]:
+    """Return the first changes of the batch of a change that the caller can see, and the number of all.
+
+    Raises `ChangeNotFound`.
+    """
+    change = await find_change(transaction, caller, seq)
+    query = await visible_query(transaction, caller, ChangeQuery(project=_visible_project(caller)))
+    counts = await transaction.changes.batch_counts([change.batch], query)
+    last = max(item.last for item in counts)
+    found = await transaction.changes.find_in_batches(
+        replace(query, after=change.batch - 1, before=last + 1, limit=limit, oldest_first=True)
+    )
+    changes = await transaction.changes.by_seqs(fit_page([(seq, size) for seq, _, size in found]))
+    return changes[::-1], sum(item.count for item in counts)
+
+
 class BatchService:
     """Lists batches of changes. Counts of large batches are cached."""
 
@@ -91,6 +110,8 @@ class BatchService:
             self._counts.popitem(last=False)
         return page
 
+    changes = reading(list_batch)
+
 
 async def _browse_batches(
     transaction: Transaction, caller: Caller, query: ChangeQuery, limit: int, known: _Counts
@@ -107,7 +128,7 @@ async def _browse_batches(
     is_more = len(shown) < len(matches)
     changes = await transaction.changes.by_seqs(seqs)
     counts = await _count(transaction, caller, query, changes, known)
-    entries = [BatchEntry(change, counts[_key(caller, query, change)]) for change in changes]
+    entries = [BatchEntry(change, counts[_key(caller, change)]) for change in changes]
     older: int | None
     newer: int | None
     if query.oldest_first:
@@ -180,21 +201,23 @@ async def _scan_newer(
     return found
 
 
-def _key(caller: Caller, query: ChangeQuery, change: Change) -> tuple[int, int, str | None, int | None]:
-    project = None if caller.principal is None else query.project
-    return change.batch, change.at, caller.viewer, project
+def _visible_project(caller: Caller) -> int | None:
+    """Return the only project whose changes the caller can see; `None` for the owner of the machine."""
+    return None if caller.principal is None else caller.project
+
+
+def _key(caller: Caller, change: Change) -> tuple[int, int, str | None, int | None]:
+    return change.batch, change.at, caller.viewer, _visible_project(caller)
 
 
 async def _count(
     transaction: Transaction, caller: Caller, query: ChangeQuery, changes: Iterable[Change], known: _Counts
 ) -> _Counts:
     """Return the counts of the batches of changes: all of them for the owner of the machine."""
-    keys = {change.batch: _key(caller, query, change) for change in changes}
+    keys = {change.batch: _key(caller, change) for change in changes}
     counts = {key: known[key] for key in keys.values() if key in known}
     missing = [batch for batch, key in keys.items() if key not in counts]
-    visible = (
-        ChangeQuery() if caller.principal is None else ChangeQuery(project=query.project, user=query.user)
-    )
+    visible = ChangeQuery(project=_visible_project(caller), user=query.user)
     for item in await transaction.changes.batch_counts(missing, visible) if missing else []:
         counts.setdefault(keys[item.batch], []).append(item)
     return counts

@@ -144,8 +144,8 @@ async def compare_changes(
 
     Raises `ChangeNotFound`.
     """
-    first = await _find_change(transaction, caller, seq)
-    last = None if other is None else await _find_change(transaction, caller, other)
+    first = await find_change(transaction, caller, seq)
+    last = None if other is None else await find_change(transaction, caller, other)
     before, after = (first.before, first.after) if last is None else (first.after, last.after)
     old, new = [
         await transaction.content(state.sha256) if isinstance(state, Resource) else None
@@ -173,7 +173,7 @@ def is_visible(caller: Caller, change: Change) -> bool:
     return isinstance(change.state, Task | Purged) and change.state.user == caller.user
 
 
-async def _find_change(
+async def find_change(
     transaction: Transaction, caller: Caller, seq: int, project: int | None = None
 ) -> Change:
     """Return a change of a project, or of any. Raises `ChangeNotFound`, also for changes of others."""
@@ -314,7 +314,7 @@ async def restore_entity(
     """
     if caller.principal is not None:
         await writable_project(transaction, caller)
-    change = await _find_change(transaction, caller, seq, project)
+    change = await find_change(transaction, caller, seq, project)
     _require_permission(caller, change)
     await _require_unclaimed(transaction, caller, [change])
     return await restore_state(transaction, caller, change, change.after)
@@ -350,7 +350,7 @@ async def _selected_batches(
     transaction: Transaction, caller: Caller, selection: UndoSelection, before: int | None
 ) -> Iterable[int]:
     if selection.seq is not None:
-        return [(await _find_change(transaction, caller, selection.seq, selection.project)).batch]
+        return [(await find_change(transaction, caller, selection.seq, selection.project)).batch]
     query = ChangeQuery(
         project=selection.project,
         actor=selection.actor,
