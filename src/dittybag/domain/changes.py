@@ -109,6 +109,9 @@ class ActorCount(Struct, frozen=True):
     kind: Kind
     action: Action
     count: int
+    #: The `seq` of the first and of the last of them.
+    first: int
+    last: int
     #: When the last of them was made.
     last_at: int
 

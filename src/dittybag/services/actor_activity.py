@@ -27,6 +27,12 @@ class ActorActivity(Struct, frozen=True):
     is_truncated: bool
 
 
+async def log_range(transaction: Transaction, caller: Caller) -> tuple[int | None, int]:
+    """Return the time of the first change of the log, which tells logs apart, and the `seq` of the newest."""
+    first = await transaction.changes.get(1)
+    return None if first is None else first.at, await transaction.changes.newest_seq()
+
+
 async def count_by_actor(
     transaction: Transaction, caller: Caller, *, after: int, since: int | None = None
 ) -> ActorActivity:

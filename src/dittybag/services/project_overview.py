@@ -10,7 +10,7 @@ from msgspec import Struct
 from dittybag.domain.changes import Interface
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.queries import ChangeQuery
-from dittybag.services.actor_activity import count_by_actor
+from dittybag.services.actor_activity import count_by_actor, log_range
 from dittybag.services.caller import Caller, ScopedStore, readable_project, reading
 from dittybag.services.task_access import visible_view
 
@@ -81,6 +81,7 @@ class OverviewService:
 
     count_contents = reading(count_contents, slow=True)
     by_actor = reading(count_by_actor, slow=True)
+    log_range = reading(log_range)
 
     async def usage(self, caller: Caller, person: str) -> DailyUsage:
         """Count the changes per day in the caller's project and to the caller's tasks.

@@ -23,12 +23,14 @@ from dittybag.web.pages import (
     task_form,
     task_graph_page,
     task_pages,
+    visit_groups,
 )
 from dittybag.web.pages.entity_forms import show_change_warning
 
 #: The pages of a project, without the prefix of the project.
 ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/", home_page.show),
+    Route("POST", "/undo", visit_groups.undo_actor),
     Route("GET", "/search", search_pages.show_results),
     Route("GET", "/projects", project_pages.show_projects),
     Route("POST", "/projects", project_pages.create_project),

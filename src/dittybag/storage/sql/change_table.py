@@ -105,7 +105,8 @@ class ChangeTable:
     async def count_by_actor(self, query: ChangeQuery) -> list[ActorCount]:
         sql, bindings = await self._matching("seq, actor, interface, kind, action, at", query)
         groups = "actor, interface, kind, action"
-        sql = f"SELECT {groups}, count(*), max(at) FROM ({sql}) AS matching GROUP BY {groups}"
+        values = f"{groups}, count(*), min(seq), max(seq), max(at)"
+        sql = f"SELECT {values} FROM ({sql}) AS matching GROUP BY {groups}"
         return [ActorCount(*row) for row in await self._driver.rows(sql, *bindings.values)]
 
     async def actors(self, query: ChangeQuery) -> list[str]:
