@@ -10,8 +10,8 @@ from typing import Final
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from dittybag.assembly.workspace_session import with_workspace
-from dittybag.cli.sample_workspace import PROJECT, fill_sample, make_changes, write_library
+from dittybag.cli.sample_history import fill_demo
+from dittybag.cli.sample_workspace import PROJECT, write_library
 from dittybag.config import settings
 from tests.e2e.web_server_process import WebServerProcess
 from tests.programs import CHROMIUM
@@ -71,7 +71,7 @@ def picture_graph(page: Page, base: str) -> None:
 
 def picture_activity(page: Page, base: str) -> None:
     page.goto(f"{base}/activity?kind=prompt")
-    page.get_by_text("What changed").nth(1).click()
+    page.locator("[data-more]").nth(1).click()
     page.locator("table.diff").first.wait_for()
 
 
@@ -117,8 +117,7 @@ def film_tour(page: Page, base: str, server: WebServerProcess) -> Film:
 def main() -> None:
     home = Path(tempfile.mkdtemp())
     chosen = settings({"DITTYBAG_HOME": str(home)})
-    with_workspace(chosen, fill_sample)
-    with_workspace(chosen, make_changes)
+    fill_demo(chosen)
     write_library(home)
     FOLDER.mkdir(exist_ok=True)
     program = CHROMIUM.find()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from dittybag.config import SettingsError
 from dittybag.domain.errors import StorageError, WorkspaceNotFound
+from dittybag.storage.clock import now_microseconds
 
 if TYPE_CHECKING:
     from dittybag.domain.ports import Store
@@ -44,11 +45,17 @@ def holds_workspace(file: str) -> bool:
 
 
 async def open_store(
-    database: str, *, create: bool = True, read_only: bool = False, replicas: Sequence[str] = ()
+    database: str,
+    *,
+    create: bool = True,
+    read_only: bool = False,
+    replicas: Sequence[str] = (),
+    clock: Callable[[], int] | None = None,
 ) -> Store:
     """Open a database. A missing one is created, or raises `WorkspaceNotFound` without `create`.
 
     With `read_only`, a file that cannot be written is opened as well. `replicas`: the URLs of read replicas.
+    `clock`: what changes take their times from (default: the clock of this machine).
     Raises `SettingsError` and `StorageError`.
     """
     if not create and is_missing(database):
@@ -58,12 +65,14 @@ async def open_store(
             raise SettingsError("--read-replica needs a PostgreSQL database")
         from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
-        return SqliteStore(database, read_only=read_only)
+        return SqliteStore(database, clock or now_microseconds, read_only=read_only)
     try:
         from dittybag.storage.postgres.postgres_store import PostgresStore
     except ImportError as error:
         raise SettingsError("PostgreSQL needs an extra package: pip install 'dittybag[postgres]'") from error
-    return await PostgresStore.open(database, create=create, replicas=replicas)
+    return await PostgresStore.open(
+        database, clock=clock or now_microseconds, create=create, replicas=replicas
+    )
 
 
 @asynccontextmanager

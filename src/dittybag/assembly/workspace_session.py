@@ -48,24 +48,30 @@ async def open_workspace(
     *,
     create: bool = True,
     replicas: Sequence[str] = (),
+    clock: Callable[[], int] | None = None,
 ) -> Workspace:
     """Open the database. A missing one is created, or raises `WorkspaceNotFound` without `create`.
 
-    `syntax` checks templates (default: on demand). `replicas`: the URLs of read replicas.
+    `syntax` checks templates (default: on demand). `replicas`: the URLs of read replicas. `clock`: what
+    changes take their times from, in microseconds since 1970.
     """
     store = await open_store(
-        settings.database, create=create, read_only=settings.read_only, replicas=replicas
+        settings.database, create=create, read_only=settings.read_only, replicas=replicas, clock=clock
     )
     return Workspace(store, syntax or _OnDemandSyntax())
 
 
 def with_workspace(
-    settings: Settings, work: Callable[[Workspace], Awaitable[T]], *, create: bool = True
+    settings: Settings,
+    work: Callable[[Workspace], Awaitable[T]],
+    *,
+    create: bool = True,
+    clock: Callable[[], int] | None = None,
 ) -> T:
-    """Open a workspace, run `work` on it, and close it."""
+    """Open a workspace, run `work` on it, and close it. `clock`: see `open_workspace`."""
 
     async def run() -> T:
-        workspace = await open_workspace(settings, create=create)
+        workspace = await open_workspace(settings, create=create, clock=clock)
         try:
             return await work(workspace)
         finally:

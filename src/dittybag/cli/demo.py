@@ -23,7 +23,7 @@ from msgspec import Struct
 from dittybag.assembly.workspace_session import with_workspace
 from dittybag.cli.error_output import wants_json
 from dittybag.cli.output import json_flag, print_json
-from dittybag.cli.sample_workspace import PROJECT, fill_sample, make_changes, write_library
+from dittybag.cli.sample_workspace import PROJECT, fill_sample, write_library
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.config import SettingsError, environment_with_home, settings
 
@@ -180,25 +180,29 @@ def command(keep: str | None, *, once: bool, browser: bool) -> None:
       dittybag demo --once
       dittybag demo --no-browser --keep sample.db
     """
-    with _database(keep) as database:
+    with (
+        _database(keep) as database,
+        tempfile.TemporaryDirectory(prefix="dittybag-demo-", ignore_cleanup_errors=True) as home,
+    ):
+        write_library(Path(home))
+        if not (once or wants_json()) and sys.stdout.isatty():
+            from dittybag.cli.sample_history import fill_demo
+
+            fill_demo(settings({}, db=database))
+            _serve(database, home, opens=browser)
+            if keep:
+                click.echo(f"\nThe sample workspace is in {database}. {_reopen_line(database)}")
+            return
         with_workspace(settings({}, db=database), fill_sample)
-        with tempfile.TemporaryDirectory(prefix="dittybag-demo-", ignore_cleanup_errors=True) as home:
-            write_library(Path(home))
-            if not (once or wants_json()) and sys.stdout.isatty():
-                with_workspace(settings({}, db=database), make_changes)
-                _serve(database, home, opens=browser)
-                if keep:
-                    click.echo(f"\nThe sample workspace is in {database}. {_reopen_line(database)}")
-                return
-            client = DemoClient(database, home)
-            try:
-                if wants_json():
-                    exchanges = [msgspec.structs.asdict(step) for step in _tour(client)]
-                    print_json({"exchanges": exchanges})
-                else:
-                    _print_tour(_tour(client), kept=database if keep else None)
-            finally:
-                client.close()
+        client = DemoClient(database, home)
+        try:
+            if wants_json():
+                exchanges = [msgspec.structs.asdict(step) for step in _tour(client)]
+                print_json({"exchanges": exchanges})
+            else:
+                _print_tour(_tour(client), kept=database if keep else None)
+        finally:
+            client.close()
 
 
 def _serve(database: str, home: str, *, opens: bool) -> None:

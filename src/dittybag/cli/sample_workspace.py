@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any, Final
 
-from dittybag.domain.claims import MAX_LEASE
+from dittybag.domain.changes import Interface
 from dittybag.domain.prompts import Argument
 from dittybag.services.caller import Caller
-from dittybag.services.prompt_service import PromptAddress, PromptChange
-from dittybag.services.task_queue import ClaimRequest
 from dittybag.services.workspace import Workspace
 
 PROJECT: Final = "auth-module"
@@ -123,83 +122,14 @@ def write_library(home: Path) -> None:
         file.write_text(text)
 
 
-async def fill_sample(workspace: Workspace) -> None:
-    """Fill an empty workspace with the sample data."""
-    project = await workspace.projects.create(PROJECT, actor="demo")
-    caller = Caller(project.id, "demo")
-    for prompt in (*_PROMPTS, _EXPLAIN):
-        await workspace.prompts.create(caller, **prompt)
-    for resource in _RESOURCES:
-        await workspace.resources.create(caller, **resource)
-    for task in _TASKS:
-        await workspace.tasks.create(caller, **task)
-
-
-async def make_changes(workspace: Workspace) -> None:
-    """Make changes as several agents and users, so that the sample has a history."""
-    project = await workspace.projects.find(PROJECT)
-    claude, cursor = (Caller(project.id, actor, interface="mcp") for actor in ("claude-code", "cursor"))
-    ann = Caller(project.id, "ann via web", interface="web")
-    review = PromptAddress(name="code-review")
-    found = await workspace.prompts.get(claude, review)
-    await workspace.prompts.update(
-        claude,
-        review,
-        PromptChange(content=f"{found.content}\n- Session fixation", tags=["security", "review"]),
-    )
-    await workspace.prompts.update(ann, review, PromptChange(title="Security review"))
-    await _share_work(workspace, ann, claude, cursor)
-    await workspace.resources.create(
-        claude,
-        name="login-times",
-        title="Login times",
-        uri="file:///reports/login-times.csv",
-        mime_type="text/csv",
-        description="How long logins took last week",
-        content="day,logins,median ms\nMonday,412,38\nTuesday,398,41\nWednesday,455,37\nThursday,430,39\n",
-    )
-    await workspace.resources.create(
-        cursor,
-        name="settings",
-        uri="file:///settings.json",
-        mime_type="application/json",
-        description="Login settings",
-        content='{"login": {"attempts": 5, "lockout": {"minutes": 15, "notify": ["ann"]}}, "mfa": true}\n',
-    )
-
-
-async def _share_work(workspace: Workspace, ann: Caller, claude: Caller, cursor: Caller) -> None:
-    """Let a user plan a release, and agents work on it."""
-    tasks, queue = workspace.tasks, workspace.task_queue
-    release = await tasks.create(ann, title="Release the login", priority=4, labels=("release",))
-    hashing, documenting = [await _find_id(workspace, ann, task["title"]) for task in _TASKS[:2]]
-    limit = await tasks.create(claude, title="Add a rate limit to the login", parent=release.id)
-    await queue.finish(ann, limit.id, comment="Five attempts in 15 minutes")
-    tests = await tasks.create(
-        cursor,
-        title="Cover the login with tests",
-        priority=4,
-        energy="deep",
-        parent=release.id,
-        blocked_by=(hashing, limit.id),
-        labels=("tests",),
-    )
-    await tasks.update(ann, hashing, parent=release.id, labels=("security",), links=("code-review",))
-    await tasks.update(ann, documenting, parent=release.id, blocked_by=(tests.id,), labels=("docs",))
-    threats = await tasks.create(
-        ann,
-        title="Review the threat model",
-        parent=release.id,
-        assignee=cursor.actor,
-        labels=("security",),
-        links=("threat-model",),
-    )
-    await queue.finish(cursor, threats.id, status="review", comment="Session fixation was missing")
-    await tasks.create(ann, title="Announce the new login", assignee="ann", blocked_by=(release.id,))
-    await tasks.create(ann, title="Log failed logins", labels=("security",))
-    await queue.claim(claude, hashing, ClaimRequest(lease_seconds=MAX_LEASE))
-
-
-async def _find_id(workspace: Workspace, caller: Caller, title: str) -> int:
-    _, [task] = await workspace.tasks.search(caller, title, notes=False)
-    return task.id
+async def fill_sample(
+    workspace: Workspace, actor: str = "demo", interface: Interface | None = None
+) -> dict[str, int]:
+    """Fill an empty workspace with the sample data. Returns the ids of the tasks by title."""
+    project = await workspace.projects.create(PROJECT, actor=actor)
+    caller = Caller(project.id, actor, interface=interface)
+    # The store commits those together that it gets at once, in their order.
+    await asyncio.gather(*(workspace.prompts.create(caller, **prompt) for prompt in (*_PROMPTS, _EXPLAIN)))
+    await asyncio.gather(*(workspace.resources.create(caller, **resource) for resource in _RESOURCES))
+    tasks = await asyncio.gather(*(workspace.tasks.create(caller, **task) for task in _TASKS))
+    return {task.title: task.id for task in tasks}

@@ -90,6 +90,32 @@ class Change(Struct, frozen=True, kw_only=True):
         return next((state for state in (self.after, self.before) if isinstance(state, Purged)), None)
 
 
+class BatchCount(Struct, frozen=True):
+    """The number of changes of a batch with the same kind of entity and the same action."""
+
+    batch: int
+    kind: Kind
+    action: Action
+    count: int
+    #: The `seq` of the last of them.
+    last: int
+
+
+class ActorCount(Struct, frozen=True):
+    """The number of changes of an actor with the same kind of entity and the same action."""
+
+    actor: str
+    interface: Interface | None
+    kind: Kind
+    action: Action
+    count: int
+    #: The `seq` of the first and of the last of them.
+    first: int
+    last: int
+    #: When the last of them was made.
+    last_at: int
+
+
 class ChangeNotification(Struct, frozen=True):
     """What caches and subscribers need to know about a change."""
 

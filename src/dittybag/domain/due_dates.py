@@ -181,6 +181,26 @@ def format_due(due: str, now: datetime) -> str:
     return day.isoformat() + time
 
 
+def format_exact_due(due: str) -> str:
+    """Format a due date in words, in the local time zone, as in `18 Nov 2026, 14:00`."""
+    moment = _local_time(due)
+    try:
+        day = date.fromisoformat(due[:10]) if moment is None else moment.date()
+    except ValueError:
+        return due
+    return format_day(day) if moment is None else format_moment(moment)
+
+
+def format_moment(at: datetime) -> str:
+    """Format a time as in `18 Nov 2026, 14:00`."""
+    return f"{format_day(at.date())}, {at:%H:%M}"
+
+
+def format_day(day: date) -> str:
+    """Format a day as in `18 Nov 2026`."""
+    return f"{day.day} {_MONTHS[day.month - 1][:3].capitalize()} {day.year}"
+
+
 def _local_time(due: str) -> datetime | None:
     """Return the local time of a due date, or `None` if it has only a day."""
     if len(due) <= 10:

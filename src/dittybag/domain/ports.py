@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from msgspec import Struct
 
 from dittybag.domain.accounts import AccountEvent, Member, Role, Token, User
-from dittybag.domain.changes import Action, Change, ChangeNotification, Interface, Purged
+from dittybag.domain.changes import (
+    Action,
+    ActorCount,
+    BatchCount,
+    Change,
+    ChangeNotification,
+    Interface,
+    Purged,
+)
 from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.idempotency import StoredResult
 from dittybag.domain.libraries import LibraryPrompt, LibraryReport
@@ -268,6 +276,18 @@ class ChangeRepository(Protocol):
 
     async def find_seqs(self, query: ChangeQuery) -> list[tuple[int, int]]:
         """Return the `seq` and the size in bytes of the matching changes."""
+        ...
+
+    async def find_in_batches(self, query: ChangeQuery) -> list[tuple[int, int, int]]:
+        """Return the `seq`, the batch and the size in bytes of the matching changes."""
+        ...
+
+    async def batch_counts(self, batches: Sequence[int], query: ChangeQuery) -> list[BatchCount]:
+        """Count the changes of batches by kind and action. Of the query, only its project and user matter."""
+        ...
+
+    async def count_by_actor(self, query: ChangeQuery) -> list[ActorCount]:
+        """Count the matching changes by actor, interface, kind and action."""
         ...
 
     async def by_seqs(self, seqs: Sequence[int]) -> list[Change]:

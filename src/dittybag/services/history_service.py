@@ -38,8 +38,8 @@ MAX_UNDONE: Final = 100_000
 
 #: Maximum number of changes that one request scans. A search for text has to decode the changes, so it scans
 #: fewer of them, and a maximum number of bytes.
-_MAX_SCANNED: Final = 50_000
-_MAX_TEXT_SCANNED: Final = 15_000
+MAX_SCANNED: Final = 50_000
+MAX_TEXT_SCANNED: Final = 15_000
 _MAX_TEXT_BYTES: Final = 16 * 1024 * 1024
 #: Maximum size of the changes on a page, which has at least one change.
 _MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
@@ -82,6 +82,8 @@ class UndoSelection(Struct, frozen=True, kw_only=True):
     #: Only changes of this project and of tasks; `None` for all projects.
     project: int | None = None
     seq: int | None = None
+    #: Only changes after this one. Change 1 created the workspace itself.
+    after: int = 1
     #: This many batches.
     last: int | None = None
     actor: str | None = None
@@ -115,7 +117,7 @@ class UndoResult(Struct, frozen=True):
 
 async def page_changes(transaction: Transaction, caller: Caller, query: ChangeQuery) -> list[Change]:
     """Return changes. Only the owner of the machine can see those of all projects."""
-    return await transaction.changes.page(await _visible(transaction, caller, query))
+    return await transaction.changes.page(await visible_query(transaction, caller, query))
 
 
 async def browse_changes(transaction: Transaction, caller: Caller, query: ChangeQuery) -> ChangePage:
@@ -124,15 +126,15 @@ async def browse_changes(transaction: Transaction, caller: Caller, query: Change
     The next ones are selected by `query.oldest_first`; they too are returned newest first. The scan is
     limited; see `ChangePage.is_truncated`.
     """
-    found = await _browse(transaction, await _visible(transaction, caller, query))
-    return replace(found, addresses=await _addresses(transaction, found.changes))
+    found = await _browse(transaction, await visible_query(transaction, caller, query))
+    return replace(found, addresses=await find_addresses(transaction, found.changes))
 
 
 async def list_actors(transaction: Transaction, caller: Caller, query: ChangeQuery) -> list[str]:
     """Return the actors of recent changes that the caller can see."""
     since = max(await transaction.changes.newest_seq() - _RECENT, 0)
     query = ChangeQuery(project=query.project, after=since, limit=_MAX_ACTORS)
-    return await transaction.changes.actors(await _visible(transaction, caller, query))
+    return await transaction.changes.actors(await visible_query(transaction, caller, query))
 
 
 async def compare_changes(
@@ -142,8 +144,8 @@ async def compare_changes(
 
     Raises `ChangeNotFound`.
     """
-    first = await _find_change(transaction, caller, seq)
-    last = None if other is None else await _find_change(transaction, caller, other)
+    first = await find_change(transaction, caller, seq)
+    last = None if other is None else await find_change(transaction, caller, other)
     before, after = (first.before, first.after) if last is None else (first.after, last.after)
     old, new = [
         await transaction.content(state.sha256) if isinstance(state, Resource) else None
@@ -152,7 +154,7 @@ async def compare_changes(
     return Comparison(first, last, before, after, old, new)
 
 
-async def _visible(transaction: Transaction, caller: Caller, query: ChangeQuery) -> ChangeQuery:
+async def visible_query(transaction: Transaction, caller: Caller, query: ChangeQuery) -> ChangeQuery:
     """Return a query for what the caller can see."""
     if caller.principal is None:
         return query
@@ -171,7 +173,7 @@ def is_visible(caller: Caller, change: Change) -> bool:
     return isinstance(change.state, Task | Purged) and change.state.user == caller.user
 
 
-async def _find_change(
+async def find_change(
     transaction: Transaction, caller: Caller, seq: int, project: int | None = None
 ) -> Change:
     """Return a change of a project, or of any. Raises `ChangeNotFound`, also for changes of others."""
@@ -196,7 +198,7 @@ async def iterate_changes(transaction: Transaction, query: ChangeQuery) -> Async
 async def read_page(transaction: Transaction, query: ChangeQuery) -> list[Change]:
     """Return the newest matching changes, as many as fit on a page."""
     found = await transaction.changes.find_seqs(replace(query, limit=_SCANNED_AT_ONCE))
-    return await transaction.changes.by_seqs(_fit_page(found)) if found else []
+    return await transaction.changes.by_seqs(fit_page(found)) if found else []
 
 
 async def _browse(transaction: Transaction, query: ChangeQuery) -> ChangePage:
@@ -206,14 +208,14 @@ async def _browse(transaction: Transaction, query: ChangeQuery) -> ChangePage:
     # The scanned range, exclusive.
     if query.oldest_first:
         low = query.after
-        high = min(low + (_MAX_SCANNED if query.text is None else _MAX_TEXT_SCANNED), newest) + 1
+        high = min(low + (MAX_SCANNED if query.text is None else MAX_TEXT_SCANNED), newest) + 1
     else:
         high = newest + 1 if query.before is None else min(query.before, newest + 1)
-        low = max(high - _MAX_SCANNED, 0)
+        low = max(high - MAX_SCANNED, 0)
         if query.text is not None:
-            low = await changes.window_start(high, _MAX_TEXT_SCANNED, _MAX_TEXT_BYTES) - 1
+            low = await text_window_start(transaction, high) - 1
     found = await changes.find_seqs(replace(query, after=low, before=high, limit=limit + 1))
-    shown = _fit_page(found[:limit])
+    shown = fit_page(found[:limit])
     is_more = len(shown) < len(found)
     page = await changes.by_seqs(shown)
     if query.oldest_first:
@@ -225,7 +227,12 @@ async def _browse(transaction: Transaction, query: ChangeQuery) -> ChangePage:
     return ChangePage(page, older, newer, is_truncated=not is_more and older is not None)
 
 
-def _fit_page(found: Sequence[tuple[int, int]]) -> list[int]:
+async def text_window_start(transaction: Transaction, before: int) -> int:
+    """Return the first `seq` of the changes that a search for text reads."""
+    return await transaction.changes.window_start(before, MAX_TEXT_SCANNED, _MAX_TEXT_BYTES)
+
+
+def fit_page(found: Sequence[tuple[int, int]]) -> list[int]:
     """Return the sequence numbers that fit on a page. `found`: the `seq` and size of each change."""
     shown: list[int] = []
     total = 0
@@ -237,7 +244,7 @@ def _fit_page(found: Sequence[tuple[int, int]]) -> list[int]:
     return shown
 
 
-async def _addresses(transaction: Transaction, changes: Iterable[Change]) -> dict[tuple[Kind, str], str]:
+async def find_addresses(transaction: Transaction, changes: Iterable[Change]) -> dict[tuple[Kind, str], str]:
     ids: dict[Kind, dict[str, None]] = {}
     for change in changes:
         ids.setdefault(change.kind, {})[change.entity] = None
@@ -307,7 +314,7 @@ async def restore_entity(
     """
     if caller.principal is not None:
         await writable_project(transaction, caller)
-    change = await _find_change(transaction, caller, seq, project)
+    change = await find_change(transaction, caller, seq, project)
     _require_permission(caller, change)
     await _require_unclaimed(transaction, caller, [change])
     return await restore_state(transaction, caller, change, change.after)
@@ -343,12 +350,15 @@ async def _selected_batches(
     transaction: Transaction, caller: Caller, selection: UndoSelection, before: int | None
 ) -> Iterable[int]:
     if selection.seq is not None:
-        return [(await _find_change(transaction, caller, selection.seq, selection.project)).batch]
-    # Change 1 created the workspace itself.
+        return [(await find_change(transaction, caller, selection.seq, selection.project)).batch]
     query = ChangeQuery(
-        project=selection.project, actor=selection.actor, since=selection.since, after=1, before=before
+        project=selection.project,
+        actor=selection.actor,
+        since=selection.since,
+        after=selection.after,
+        before=before,
     )
-    query = await _visible(transaction, caller, query)
+    query = await visible_query(transaction, caller, query)
     if selection.last is None and (count := await _count(transaction, query)) > MAX_UNDONE:
         raise TooManyChanges(count, MAX_UNDONE)
     batches: dict[int, None] = {}

@@ -1,4 +1,4 @@
-"""Counts of a project's entities, and its changes per day."""
+"""Counts of a project's entities, and of its changes by day and by actor."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from msgspec import Struct
 from dittybag.domain.changes import Interface
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.queries import ChangeQuery
+from dittybag.services.actor_activity import count_by_actor, log_range
 from dittybag.services.caller import Caller, ScopedStore, readable_project, reading
 from dittybag.services.task_access import visible_view
 
@@ -79,6 +80,8 @@ class OverviewService:
         self._counts: OrderedDict[tuple[int, str | None, str], _CachedCount] = OrderedDict()
 
     count_contents = reading(count_contents, slow=True)
+    by_actor = reading(count_by_actor, slow=True)
+    log_range = reading(log_range)
 
     async def usage(self, caller: Caller, person: str) -> DailyUsage:
         """Count the changes per day in the caller's project and to the caller's tasks.

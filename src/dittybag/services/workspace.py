@@ -19,6 +19,7 @@ from dittybag.services.task_service import TaskService
 
 if TYPE_CHECKING:
     from dittybag.services.account_service import AccountService
+    from dittybag.services.change_batches import BatchService
     from dittybag.services.project_overview import OverviewService
     from dittybag.services.purge_service import PurgeService
     from dittybag.services.task_queue import TaskQueueService
@@ -81,6 +82,13 @@ class Workspace:
         from dittybag.services.usage_service import UsageService
 
         return UsageService(self.store)
+
+    @cached_property
+    def batches(self) -> BatchService:
+        """The batches of the change log, imported on first use because only the web UI lists them."""
+        from dittybag.services.change_batches import BatchService
+
+        return BatchService(self.store)
 
 
 class WorkspaceSession(Struct, frozen=True):

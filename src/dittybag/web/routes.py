@@ -24,6 +24,7 @@ from dittybag.web.pages import (
     task_graph_page,
     task_pages,
     undo_page,
+    visit_groups,
 )
 from dittybag.web.pages.entity_forms import show_change_warning
 
@@ -31,6 +32,7 @@ from dittybag.web.pages.entity_forms import show_change_warning
 ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/", home_page.show),
     Route("POST", "/undo", undo_page.undo),
+    Route("POST", "/visit/undo", visit_groups.undo_actor),
     Route("GET", "/search", search_pages.show_results),
     Route("GET", "/projects", project_pages.show_projects),
     Route("POST", "/projects", project_pages.create_project),

@@ -63,6 +63,11 @@ def local_now() -> datetime:
     return datetime.now().astimezone()
 
 
+def local_time(at: int) -> datetime:
+    """Return a stored time, in microseconds since 1970, in the local time zone."""
+    return datetime.fromtimestamp(at / 1_000_000, UTC).astimezone()
+
+
 def read_filters(request: WebRequest) -> dict[str, str]:
     """Read the filters from the query. Invalid values are ignored; an empty string means any."""
     return {

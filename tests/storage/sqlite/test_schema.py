@@ -55,6 +55,7 @@ def test_a_new_file_records_each_migration_once(tmp_path: Path) -> None:
 def _revert_kept_counts(connection: apsw.Connection) -> None:
     """Undo the migration that keeps counts, and those after it."""
     connection.execute("DROP TABLE prompt_uses; DROP TABLE seen_clients")
+    connection.execute("DROP INDEX changes_by_batch")
     for table in ("prompt_counts", "tag_counts"):
         connection.execute(
             f"""DROP TABLE {table}; DROP TRIGGER {table}_after_insert; DROP TRIGGER {table}_after_delete;

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Change, ChangeNotification, Interface
+from dittybag.domain.changes import ActorCount, BatchCount, Change, ChangeNotification, Interface
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.ports import PurgedStates
 from dittybag.domain.queries import ChangeQuery
@@ -82,6 +82,33 @@ class ChangeTable:
     async def find_seqs(self, query: ChangeQuery) -> list[tuple[int, int]]:
         return [(row[0], row[1]) for row in await self._find(f"seq, {_BYTES}", query)]
 
+    async def find_in_batches(self, query: ChangeQuery) -> list[tuple[int, int, int]]:
+        return [(row[0], row[1], row[2]) for row in await self._find(f"seq, {_BATCH}, {_BYTES}", query)]
+
+    async def batch_counts(self, batches: Sequence[int], query: ChangeQuery) -> list[BatchCount]:
+        bindings = Bindings(self._driver.list_value(batches))
+        visible = "".join(f" AND {condition}" for condition in self._visibility(query, bindings))
+        groups = "batch, kind, action"
+        # The index has all changes but the first of each batch.
+        sql = f"""SELECT {groups}, sum(count), max(last) FROM (
+                      SELECT {groups}, count(*) AS count, max(seq) AS last FROM changes
+                      WHERE {self._driver.any_of("batch", "$1")} AND batch <> seq{visible} GROUP BY {groups}
+                      UNION ALL
+                      SELECT seq, kind, action, 1, seq FROM changes
+                      WHERE {self._driver.any_of("seq", "$1")} AND {_BATCH} = seq{visible}) AS counted
+                  GROUP BY {groups}"""
+        rows = await self._driver.rows(sql, *bindings.values)
+        return [
+            BatchCount(batch, kind, action, int(count), last) for batch, kind, action, count, last in rows
+        ]
+
+    async def count_by_actor(self, query: ChangeQuery) -> list[ActorCount]:
+        sql, bindings = await self._matching("seq, actor, interface, kind, action, at", query)
+        groups = "actor, interface, kind, action"
+        values = f"{groups}, count(*), min(seq), max(seq), max(at)"
+        sql = f"SELECT {values} FROM ({sql}) AS matching GROUP BY {groups}"
+        return [ActorCount(*row) for row in await self._driver.rows(sql, *bindings.values)]
+
     async def actors(self, query: ChangeQuery) -> list[str]:
         found = {row[1] for row in await self._find("seq, actor", replace(query, limit=None))}
         return sorted(found)[: query.limit]
@@ -126,8 +153,7 @@ class ChangeTable:
         before = MAX_INTEGER if query.before is None else query.before
         low, high = (bindings.add(max(0, min(seq, MAX_INTEGER))) for seq in (query.after, before))
         conditions = [f"seq > {low} AND seq < {high}"]
-        if query.project is not None:
-            conditions.append(f"(project = {bindings.add(query.project)} OR project IS NULL)")
+        conditions += self._visibility(query, bindings)
         if query.kind is not None:
             # Without the index: the newest changes are at the end of the log.
             conditions.append(f"{self._driver.unindexed('kind')} = {bindings.add(query.kind)}")
@@ -143,6 +169,13 @@ class ChangeTable:
             conditions.append(f"actor = {bindings.add(query.actor)}")
         if query.since is not None:
             conditions.append(f"at >= {bindings.add(query.since)}")
+        return conditions
+
+    def _visibility(self, query: ChangeQuery, bindings: Bindings) -> list[str]:
+        """Return the conditions on the project and the user of a query."""
+        conditions = []
+        if query.project is not None:
+            conditions.append(f"(project = {bindings.add(query.project)} OR project IS NULL)")
         if query.user is not None:
             whose = self._driver.json_field("coalesce(after, before)", "user")
             is_shared = "kind <> 'task' OR project IS NOT NULL"

@@ -23,6 +23,8 @@ CREATE TABLE changes (
     CHECK (before IS NOT NULL OR after IS NOT NULL)
 ) STRICT;
 
+CREATE INDEX changes_by_batch ON changes (batch, kind, action, seq) WHERE batch <> seq;
+
 CREATE INDEX changes_by_entity ON changes (kind, entity, seq)
     WHERE action <> 'create' OR kind IN ('project', 'task');
 

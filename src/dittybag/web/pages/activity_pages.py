@@ -11,10 +11,12 @@ from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import ChangedMeanwhile, ChangePurged
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.text import one_line
-from dittybag.services.history_service import ChangePage, UndoPlan, UndoSelection
+from dittybag.services.change_batches import BatchPage
+from dittybag.services.history_service import UndoPlan, UndoSelection
+from dittybag.web.actor_marks import ActorMarks
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number, redirect
 from dittybag.web.entity_diffs import differences
-from dittybag.web.pages.change_display import format_row, group_changes
+from dittybag.web.pages.change_display import format_row, group_by_day
 from dittybag.web.template_rendering import render_page
 
 #: Maximum number of groups on an open page that receives new changes.
@@ -23,6 +25,8 @@ _MAX_SHOWN: Final = 200
 _MAX_PLANNED: Final = 200
 #: Maximum number of entities listed before an undo.
 _MAX_NAMED: Final = 20
+#: Maximum number of changes of a batch listed in the feed.
+_MAX_LISTED: Final = 50
 _TEXT_LENGTH: Final = 200
 
 
@@ -34,7 +38,6 @@ def _read_query(request: WebRequest) -> ChangeQuery:
         kind=request.chosen("kind", ENTITY_TYPES, None),
         actor=query.get("actor") or None,
         text=one_line(query.get("text", ""), _TEXT_LENGTH) or None,
-        limit=PER_PAGE,
     )
 
 
@@ -42,26 +45,28 @@ async def show_feed(request: WebRequest) -> WebResponse:
     query = _read_query(request)
     before = request.int_parameter("before") or None
     after = parse_number(request.query.get("after", "")) if before is None else None
-    history = request.workspace.history
+    history, batches = request.workspace.history, request.workspace.batches
     position = replace(query, before=before, after=after or 0, oldest_first=after is not None)
-    page = await history.browse(request.caller, position)
-    if after is not None and page.newer is None and len(page.changes) < PER_PAGE:
+    page = await batches.browse(request.caller, position, PER_PAGE)
+    if after is not None and page.newer is None and len(page.entries) < PER_PAGE:
         # Less than a page is newer, so show the newest page.
-        page = await history.browse(request.caller, query)
+        page = await batches.browse(request.caller, query, PER_PAGE)
     actors = await history.actors(request.caller, query)
+    marks = ActorMarks(actors)
     if query.actor is not None and query.actor not in actors:
         actors.append(query.actor)
     undone = request.int_parameter("undone")
     return render_page(
         request,
         "activity/activity_list.html",
-        **_page_values(request, page),
+        **_page_values(request, page, marks),
+        shown=len(page.entries),
         filters=query,
-        is_filtered=query != ChangeQuery(project=query.project, limit=PER_PAGE),
+        is_filtered=query != ChangeQuery(project=query.project),
         actors=[(actor, actor) for actor in actors],
         kinds=[(kind, f"{kind.capitalize()}s") for kind in ENTITY_TYPES],
         is_newest=page.newer is None,
-        seen=_newest_seq(page, 0),
+        seen=page.newest,
         undone=undone if request.can_write and undone else 0,
         sees_all=request.caller.principal is None,
         newer=None if page.newer is None else _feed_link(request, after=page.newer),
@@ -75,41 +80,40 @@ def _feed_link(request: WebRequest, **position: int) -> str:
     return request.link("/activity", **filters, **position)
 
 
-def _newest_seq(page: ChangePage, default: int) -> int:
-    return page.newer or (page.changes[0].seq if page.changes else default)
-
-
 async def show_new_changes(request: WebRequest) -> WebResponse:
     """Return the changes that are newer than the open feed, as a fragment."""
     query = _read_query(request)
     seen = request.int_parameter("seen")
-    history = request.workspace.history
-    page = await history.browse(request.caller, replace(query, after=seen, oldest_first=True))
-    shown = request.int_parameter("shown") + len(page.changes)
-    replaces_feed = (page.newer is not None and not page.is_truncated) or shown > _MAX_SHOWN
+    batches = request.workspace.batches
+    page = await batches.browse(request.caller, replace(query, after=seen), PER_PAGE)
+    shown = request.int_parameter("shown") + len(page.entries)
+    replaces_feed = page.older is not None or shown > _MAX_SHOWN
     if replaces_feed:
-        page = await history.browse(request.caller, query)
-        shown = len(page.changes)
+        page = await batches.browse(request.caller, query, PER_PAGE)
+        shown = len(page.entries)
+    marks = ActorMarks(await request.workspace.history.actors(request.caller, query))
     return render_page(
         request,
         "activity/new_changes.html",
         # Too many new changes replace the whole feed.
         headers=((b"hx-reswap", b"innerHTML"),) if replaces_feed else (),
-        **_page_values(request, page),
-        seen=_newest_seq(page, seen),
+        **_page_values(request, page, marks),
+        seen=page.newest,
         shown=shown,
         replaces_feed=replaces_feed,
     )
 
 
-def _page_values(request: WebRequest, page: ChangePage) -> dict[str, Any]:
+def _page_values(request: WebRequest, page: BatchPage, marks: ActorMarks) -> dict[str, Any]:
     older = None if page.older is None else _feed_link(request, before=page.older)
-    return {"page": page, "groups": group_changes(request, page), "older": older}
+    return {"page": page, "days": group_by_day(request, page, marks), "older": older}
 
 
 async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
     """Show one change: its diff and the effects of an undo."""
     seq = request.number_in_path("seq")
+    if request.is_fragment and "batch" in request.query:
+        return await _show_batch(request, seq)
     found = await request.workspace.history.compare(request.caller, seq)
     change = found.first
     parts = differences(found.before, found.after, (found.old, found.new))
@@ -137,6 +141,17 @@ async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
     )
 
 
+async def _show_batch(request: WebRequest, seq: int) -> WebResponse:
+    """Return the first changes of a batch as a fragment."""
+    changes, total = await request.workspace.batches.changes(request.caller, seq, _MAX_LISTED)
+    return render_page(
+        request,
+        "activity/batch_changes.html",
+        rows=[format_row(request, change) for change in changes],
+        more=total - len(changes),
+    )
+
+
 async def _plan_undo(request: WebRequest, seq: int) -> UndoPlan | None:
     """Return the effects of an undo, or None if it is not possible."""
     if not request.can_write:
@@ -153,6 +168,11 @@ async def undo_change(request: WebRequest) -> WebResponse:
     """Undo a change and the rest of its batch."""
     seq = request.number_in_path("seq")
     seen = request.number_in_form("seen")
+    if request.form.get("review") == "if-needed":
+        # From a list, where the effects of an undo are not shown.
+        undoing = await _plan_undo(request, seq)
+        if undoing is None or undoing.later:
+            return redirect(request.link(f"/activity/{seq}"))
     try:
         result = await request.workspace.history.undo(request.caller, UndoSelection(seq=seq), seen=seen)
     except ChangedMeanwhile:

@@ -161,8 +161,8 @@ async def respond_with_notice(request: WebRequest, id: int) -> WebResponse:
 
 
 def _return_link(request: WebRequest, id: int) -> str:
-    """Return the task page to go back to; any other URL in the form is ignored."""
+    """Return the task page or Home to go back to; any other URL in the form is ignored."""
     tasks, back = request.link("/tasks"), request.form.get("back", "")
-    pages = (tasks, request.link("/tasks/graph"), request.link(f"/tasks/{id}"))
+    pages = (tasks, request.link("/tasks/graph"), request.link(f"/tasks/{id}"), request.link("/"))
     is_task_page = any(back == page or back.startswith(page + "?") for page in pages)
     return back if is_task_page and back.isascii() and back.isprintable() else tasks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -21,6 +21,7 @@ from dittybag.domain.tasks import (
     count_tasks,
 )
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number
+from dittybag.web.chart_axes import DayValues, column_chart, value_ticks
 from dittybag.web.task_display import (
     DUE_FILTERS,
     ENERGY_NAMES,
@@ -203,11 +204,19 @@ async def _stats_values(request: WebRequest) -> dict[str, Any]:
     def link(**filters: Any) -> str:
         return f"{request.path}?{urlencode({'view': 'list', **filters})}"
 
+    counts = count_tasks(await tasks.groups(request.caller))
     return {
-        "counts": count_tasks(await tasks.groups(request.caller)),
+        "counts": counts,
+        "priority_axis": value_ticks(max((count.total for count in counts.by_priority), default=0)),
+        "project_axis": value_ticks(max((count.total for count in counts.by_project), default=0)),
         "open_total": await _count(request, TaskFilter()),
         "dropped_total": await _count(request, TaskFilter(statuses=("dropped",))),
-        "days": [(f"{day:%d %b}: {count} done", 0, count) for day, count in done.items()],
+        "chart": column_chart(
+            [
+                DayValues(_day_label(day), f"{_day_label(day)}: {count:,} done", count)
+                for day, count in done.items()
+            ]
+        ),
         "done_recently": sum(done.values()),
         "most_in_a_day": max(done.values()),
         "max_projects": _MAX_BARS,
@@ -219,6 +228,10 @@ async def _stats_values(request: WebRequest) -> dict[str, Any]:
         "labels": [],
         "assignees": [],
     }
+
+
+def _day_label(day: date) -> str:
+    return f"{day.day} {day:%b}"
 
 
 async def _count(request: WebRequest, filter: TaskFilter) -> int:
