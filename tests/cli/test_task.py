@@ -53,7 +53,7 @@ def test_a_task_is_added_shown_listed_updated_done_reopened_and_deleted(tmp_path
     deleted = dittybag(tmp_path, "task", "delete", "1", "2")
     assert deleted.stdout == "Deleted task 1 'Write tests'\nDeleted task 2 'Call them'\n"
     assert deleted.stderr == "hint: to restore them, run: dittybag undo\n"
-    assert list_ids(tmp_path, "--all") == []
+    assert list_ids(tmp_path, "--include-done") == []
 
 
 def test_json_output_has_all_fields(tmp_path: Path) -> None:
@@ -158,22 +158,29 @@ def test_lists_are_filtered_and_limited(tmp_path: Path) -> None:
         dittybag(tmp_path, "task", "add", *arguments)
     dittybag(tmp_path, "task", "done", "4")
     assert not show_task(tmp_path, 4)["overdue"]
-    assert list_ids(tmp_path) == [2, 5, 3, 1]
+    assert list_ids(tmp_path) == [5, 2, 3, 1]
     assert list_ids(tmp_path, "-p", "a") == [2, 1]
-    assert list_ids(tmp_path, "-P", "5") == [2, 5]
+    assert list_ids(tmp_path, "-P", "5") == [5, 2]
+    assert list_ids(tmp_path, "-P", "5", "-P", "2") == [5, 2, 1]
+    assert list_ids(tmp_path, "--search", "T") == [2, 3]
+    assert list_ids(tmp_path, "--search", "four", "--include-done") == [4]
+    assert list_ids(tmp_path, "--sort", "title") == [5, 1, 3, 2]
+    assert list_ids(tmp_path, "--sort", "created", "--reverse") == [1, 2, 3, 5]
+    assert list_ids(tmp_path, "--sort", "due", "--include-done") == [4, 1, 3, 5, 2]
     assert list_ids(tmp_path, "-P", "5", "--project", "a") == [2]
     assert list_ids(tmp_path, "--done") == [4]
-    assert list_ids(tmp_path, "--all") == [2, 5, 3, 4, 1]
+    assert list_ids(tmp_path, "--include-done") == [5, 2, 4, 3, 1]
     assert list_ids(tmp_path, "--overdue") == [1]
     assert list_ids(tmp_path, "--due", "tomorrow") == [3, 1]
     assert list_ids(tmp_path, "--due", "2999-12-30") == [5, 3, 1]
-    assert list_ids(tmp_path, "--due", "2999-12-30", "--all") == [5, 3, 4, 1]
-    assert list_ids(tmp_path, "--due", FAR_FUTURE) == [2, 5, 3, 1]
-    assert list_ids(tmp_path, "--limit", "2") == [2, 5]
+    assert list_ids(tmp_path, "--due", "2999-12-30", "--include-done") == [5, 4, 3, 1]
+    assert list_ids(tmp_path, "--due", FAR_FUTURE) == [5, 2, 3, 1]
+    assert list_ids(tmp_path, "--limit", "2") == [5, 2]
+    assert list_ids(tmp_path, "--limit", "2", "--all") == [5, 2, 3, 1]
     cut = dittybag(tmp_path, "task", "list", "--limit", "3")
     assert (len(cut.stdout.splitlines()), cut.stderr) == (
         4,
-        "hint: there are more tasks; raise --limit to see them\n",
+        "hint: there are more tasks; use --all to see them, or --limit\n",
     )
     whole = dittybag(tmp_path, "task", "list", "--limit", "4")
     assert (len(whole.stdout.splitlines()), whole.stderr) == (5, "")
@@ -214,7 +221,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("show", "99"), 3, "Task 99 not found"),
         (("update", "99", "-P", "1"), 3, "Task 99 not found"),
         (("update", "1"), 2, "Nothing to update: no option was given"),
-        (("list", "--done", "--all"), 2, "--done and --all cannot be used together"),
+        (("list", "--done", "--include-done"), 2, "--done and --include-done cannot be used together"),
         (("list", "--done", "--overdue"), 2, "--done and --overdue cannot be used together"),
         (("list", "--due", "fri", "--overdue"), 2, "--due requires a date and cannot be used with --overdue"),
         (("list", "--due", ""), 2, "--due requires a date"),
@@ -231,7 +238,7 @@ def test_errors_are_printed_to_standard_error(
 
 
 def test_failed_commands_change_nothing(full: Path) -> None:
-    assert list_ids(full, "--all") == [1]
+    assert list_ids(full, "--include-done") == [1]
     assert (show_task(full, 1)["version"], show_task(full, 1)["completed"]) == (1, False)
     error = failure(dittybag(full, "task", "show", "99", "--json", status=3))
     assert (error["code"], error["message"]) == ("TASK_NOT_FOUND", "Task 99 not found")
@@ -253,7 +260,7 @@ def test_a_terminal_shows_overdue_in_red_today_in_yellow_and_done_dim(tmp_path: 
         dittybag(tmp_path, "task", "add", title, "-d", due)
     dittybag(tmp_path, "task", "add", "Odd \u202e", "-n", "\x1b[31m")
     dittybag(tmp_path, "task", "done", "4")
-    screen = run_in_terminal(tmp_path, "task", "list", "--all")
+    screen = run_in_terminal(tmp_path, "task", "list", "--include-done")
     lines = [
         next(line for line in screen.splitlines() if title in line)
         for title in ("title", "Late", "Now", "Soon", "Past", "Odd")
