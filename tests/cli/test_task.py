@@ -189,6 +189,23 @@ def test_lists_are_filtered_and_limited(tmp_path: Path) -> None:
     assert "done" in result[1].split()
 
 
+def test_tasks_are_named_by_title(tmp_path: Path) -> None:
+    for title in ("Write tests", "Write the docs", "Rewrite", "Café  menu"):
+        dittybag(tmp_path, "task", "add", title)
+    assert dittybag(tmp_path, "task", "done", "write TESTS").stdout == "Completed task 1 'Write tests'\n"
+    assert data(dittybag(tmp_path, "task", "show", "cafe menu", "--json"))["id"] == 4
+    assert data(dittybag(tmp_path, "task", "comment", "docs", "Soon", "--json"))["id"] == 2
+    # An open task comes before a completed one that begins in the same way.
+    assert data(dittybag(tmp_path, "task", "update", "write t", "-P", "4", "--json"))["id"] == 2
+    several = failure(dittybag(tmp_path, "task", "drop", "rite", "--json", status=4))
+    assert several["message"] == "'rite' matches several items: 3 'Rewrite', 2 'Write the docs'"
+    assert several["hints"] == ["give more of the title, or the number of the task"]
+    assert "No task is called 'sing'" in dittybag(tmp_path, "task", "claim", "sing", status=3).stderr
+    assert dittybag(tmp_path, "task", "reopen", "write").stdout == "Reopened task 1 'Write tests'\n"
+    assert "Rewrite" in dittybag(tmp_path, "task", "graph", "Rewrite").stdout
+    assert dittybag(tmp_path, "task", "delete", "2", "café").stdout.count("Deleted") == 2
+
+
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with one task, which the test below does not change."""
@@ -214,8 +231,8 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("done", "1", "99"), 3, "Task 99 not found"),
         (("done", "0"), 3, "Task 0 not found"),
         (("done", "9" * 30), 3, "not found"),
-        (("done", "one"), 2, "'one' is not a valid int"),
-        (("done",), 2, "Missing argument 'ID...'"),
+        (("done", "one"), 3, "No task is called 'one'"),
+        (("done",), 2, "Missing argument 'TASK...'"),
         (("reopen", "99"), 3, "Task 99 not found"),
         (("delete", "1", "99"), 3, "Task 99 not found"),
         (("show", "99"), 3, "Task 99 not found"),

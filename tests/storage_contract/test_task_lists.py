@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.errors import ClaimLost, TaskClaimed, TaskNotFound
+from dittybag.domain.errors import AmbiguousReference, ClaimLost, TaskClaimed, TaskNotFound
 from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import Task
+from dittybag.services.task_lookup import NamedTask
 from dittybag.services.task_queue import ClaimRequest
 from tests.storage_contract.store_session import StoreSession
 
@@ -122,3 +123,20 @@ async def test_tasks_are_listed_in_every_order_and_by_several_priorities(session
     assert await titles(session, order="due", is_reversed=True) == ["b", "c", "D", "ee", "a"]
     assert await titles(session, priorities=(5, 1)) == ["b", "D", "ee"]
     assert await titles(session, priorities=(5, 1), order="queue", limit=2) == ["D", "b"]
+
+
+async def test_among_many_titles_only_a_whole_one_names_a_task(session: StoreSession) -> None:
+    async def find(title: str, *, ended_first: bool = False) -> str | None:
+        named = NamedTask(title, ended_first=ended_first)
+        found = await session.workspace.tasks.find_named(session.caller, named)
+        return None if found is None else found.title
+
+    drafts = [{"title": f"Mend sail {number}"} for number in range(210)]
+    await session.workspace.tasks.create_all(session.caller, [*drafts, {"title": "sail"}])
+    for title in ("mend", "sail 2"):
+        with pytest.raises(AmbiguousReference, match=r"matches several items: .*"):
+            await find(title)
+    assert (await find("SAIL"), await find("mend  sail 209")) == ("sail", "Mend sail 209")
+    assert (await find("209"), await find("rope"), await find(" ")) == ("Mend sail 209", None, None)
+    await add(session, "Sail", status="done")
+    assert (await find("sail"), await find("sail", ended_first=True)) == ("sail", "Sail")
