@@ -189,6 +189,37 @@ def test_lists_are_filtered_and_limited(tmp_path: Path) -> None:
     assert "done" in result[1].split()
 
 
+def test_fields_are_found_in_the_title_unless_it_is_plain(tmp_path: Path) -> None:
+    dittybag(tmp_path, "project", "create", "home")
+    line = f"Buy  milk !4 @home due {FAR_FUTURE} #light ~15min"
+    found = dittybag(tmp_path, "task", "add", line)
+    about = f"priority 4, project home, due {FAR_FUTURE}, light energy, estimate 15min"
+    assert (found.stdout, found.stderr) == (f"Added task 1 'Buy milk' ({about})\n", "")
+    assert show_task(tmp_path, 1)["shared"]
+    plain = data(dittybag(tmp_path, "task", "add", "--plain", line, "-P", "2", "--json"))
+    assert (plain["title"], plain["priority"], plain["project"], plain["due_date"]) == (line, 2, None, None)
+    # Options take precedence.
+    mixed = data(
+        dittybag(tmp_path, "task", "add", "Call !4", "@home", "due", "fri", "-P", "5", "-d", "none", "--json")
+    )
+    assert (mixed["title"], mixed["priority"], mixed["project"], mixed["due_date"]) == (
+        *("Call", 5, "home"),
+        None,
+    )
+    unknown = dittybag(tmp_path, "task", "add", "Ask @ann")
+    assert unknown.stdout == "Added task 4 'Ask' (project ann)\n"
+    assert unknown.stderr == (
+        "note: 'ann' is not a project: only you see the task\nnote: to keep @ann in the title, use --plain\n"
+    )
+    # Without fields, the title stays as it is.
+    odd = 'Mail "a  b" to x@y.example, 5!  due to rain #1'
+    assert data(dittybag(tmp_path, "task", "add", odd, "--json"))["title"] == odd
+    assert "The task has no title" in dittybag(tmp_path, "task", "add", "!4", status=1).stderr
+    day = datetime.now().astimezone() + timedelta(3)
+    shown = run_in_terminal(tmp_path, "task", "add", f"Soon due {day:%Y-%m-%d}")
+    assert f"(due {day:%a} {day.day} {day:%b}" in shown
+
+
 def test_tasks_are_named_by_title(tmp_path: Path) -> None:
     for title in ("Write tests", "Write the docs", "Rewrite", "Café  menu"):
         dittybag(tmp_path, "task", "add", title)

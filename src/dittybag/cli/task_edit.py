@@ -18,6 +18,7 @@ from dittybag.cli.task_options import (
     run_on_tasks,
 )
 from dittybag.cli.task_output import print_saved
+from dittybag.cli.task_quick_add import QuickAdd
 from dittybag.cli.task_reference import find_id, find_ids, task_argument, tasks_argument
 from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
 from dittybag.domain.projects import AUTOMATIC
@@ -106,26 +107,35 @@ def _given_fields(fields: dict[str, Any]) -> dict[str, Any]:
 
 @click.command("add", StrictCommand)
 @click.argument("title", type=text, nargs=-1, required=True)
+@click.option("--plain", is_flag=True, help="Take TITLE as it is, with words such as !4 or @home.")
 @_field_options
 @in_any_project
-def add(title: tuple[str, ...], options: WorkspaceOptions, **fields: Any) -> None:
+def add(title: tuple[str, ...], options: WorkspaceOptions, *, plain: bool, **fields: Any) -> None:
     """Add a task.
 
-    The members of its project share it. Without a project, it is yours alone.
+    Words of TITLE can set its fields, as in the web UI: `!4` the priority, `@home` the project, `due fri`
+    the due date, `#deep` the energy and `~2h` the time estimate. Options take precedence.
+
+    The members of its project share the task. Without a project, it is yours alone.
 
     \b
     Examples:
+      dittybag task add "Buy milk !4 @home due fri"
       dittybag task add "Write tests" -P 4 -p website --blocked-by 3
       dittybag task add Call the bank -d tomorrow -e light --estimate 15min
     """
     given = _given_fields(fields)
     if options.project is not None and options.project != AUTOMATIC:
         given["project"] = options.project
+    quick = QuickAdd.plain(" ".join(title)) if plain else QuickAdd.parse(" ".join(title), given)
     task = options.run(
-        lambda session: session.workspace.tasks.create(session.caller, title=" ".join(title), **given),
+        lambda session: session.workspace.tasks.create(
+            session.caller, title=quick.title, **quick.fields, **given
+        ),
         create=True,
     )
-    print_saved(task, "Added")
+    print_saved(task, "Added", understood=quick.understood(task))
+    quick.report_project(task)
 
 
 @click.command("update", StrictCommand)
