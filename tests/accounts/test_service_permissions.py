@@ -33,6 +33,7 @@ from dittybag.services.prompt_service import PromptAddress, PromptChange, Prompt
 from dittybag.services.purge_service import PurgeService, Selection
 from dittybag.services.resource_service import ResourceChange, ResourceService
 from dittybag.services.search_service import RankedQuery, SearchService
+from dittybag.services.task_lookup import NamedTask
 from dittybag.services.task_queue import ClaimRequest, TaskQueueService
 from dittybag.services.task_service import TaskService
 from dittybag.services.workspace import Workspace
@@ -178,6 +179,7 @@ CASES: dict[str, ServiceCall] = {
     ),
     "tasks.locked_projects": own(lambda it, who, populated: it.locked_projects(who)),
     "tasks.get": own(lambda it, who, populated: it.get(who, populated.task)),
+    "tasks.find_named": own(lambda it, who, populated: it.find_named(who, NamedTask("x"))),
     "tasks.details": own(lambda it, who, populated: it.details(who, populated.task)),
     "tasks.page": own(lambda it, who, populated: it.page(who, TaskQuery(user="bob", limit=10))),
     "tasks.update": own(lambda it, who, populated: it.update(who, populated.task, priority=5), changes=True),

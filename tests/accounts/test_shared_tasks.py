@@ -31,6 +31,7 @@ from dittybag.domain.task_drafts import TaskDraft
 from dittybag.domain.tasks import Task, TaskFilter
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
+from dittybag.services.task_lookup import NamedTask
 from dittybag.services.task_queue import ClaimRequest
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sql.sql_transaction import SqlTransaction
@@ -228,6 +229,7 @@ async def test_the_task_does_not_exist_for_others(team: Team, name: str) -> None
 LISTS: Final[dict[str, Callable[[Team, Caller], Awaitable[Any]]]] = {
     "tasks.page": lambda team, who: team.workspace.tasks.page(who, TaskQuery(user="wanda")),
     "tasks.search": lambda team, who: team.workspace.tasks.search(who, SECRET),
+    "tasks.find_named": lambda team, who: team.workspace.tasks.find_named(who, NamedTask(SECRET)),
     "tasks.listing": lambda team, who: team.workspace.tasks.listing(
         who, TaskFilter(), order="priority", limit=9, offset=0
     ),

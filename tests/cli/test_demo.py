@@ -129,7 +129,9 @@ def test_the_sample_has_tasks_of_people_and_agents(tmp_path: Path) -> None:
         *("demo", "--no-browser", "--keep", kept),
         answers=[("Press Ctrl-C to stop", "\x03")],
     )
-    listed = data(dittybag(tmp_path, "task", "list", "-p", "auth-module", "--all", "--db", kept, "--json"))
+    listed = data(
+        dittybag(tmp_path, "task", "list", "-p", "auth-module", "--include-done", "--db", kept, "--json")
+    )
     tasks = listed["tasks"]
     assert {task["status"] for task in tasks} == {"todo", "doing", "review", "done"}
     assert {"ann", "claude-code", "cursor"} <= {task["assignee"] for task in tasks}

@@ -87,7 +87,7 @@ def read_changes(home: Path) -> list[dict[str, Any]]:
 def test_all_tasks_are_done_once_and_in_order_though_a_worker_is_killed(folder: Path) -> None:
     output = run_example(folder, "4s")
     *tasks, plants = sorted(
-        data(dittybag(folder, "task", "list", "-p", "shop", "--all", "--json"))["tasks"],
+        data(dittybag(folder, "task", "list", "-p", "shop", "--include-done", "--json"))["tasks"],
         key=lambda task: task["id"],
     )
     assert {task["status"] for task in tasks} == {"done"}

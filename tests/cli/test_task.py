@@ -53,7 +53,7 @@ def test_a_task_is_added_shown_listed_updated_done_reopened_and_deleted(tmp_path
     deleted = dittybag(tmp_path, "task", "delete", "1", "2")
     assert deleted.stdout == "Deleted task 1 'Write tests'\nDeleted task 2 'Call them'\n"
     assert deleted.stderr == "hint: to restore them, run: dittybag undo\n"
-    assert list_ids(tmp_path, "--all") == []
+    assert list_ids(tmp_path, "--include-done") == []
 
 
 def test_json_output_has_all_fields(tmp_path: Path) -> None:
@@ -158,28 +158,83 @@ def test_lists_are_filtered_and_limited(tmp_path: Path) -> None:
         dittybag(tmp_path, "task", "add", *arguments)
     dittybag(tmp_path, "task", "done", "4")
     assert not show_task(tmp_path, 4)["overdue"]
-    assert list_ids(tmp_path) == [2, 5, 3, 1]
+    assert list_ids(tmp_path) == [5, 2, 3, 1]
     assert list_ids(tmp_path, "-p", "a") == [2, 1]
-    assert list_ids(tmp_path, "-P", "5") == [2, 5]
+    assert list_ids(tmp_path, "-P", "5") == [5, 2]
+    assert list_ids(tmp_path, "-P", "5", "-P", "2") == [5, 2, 1]
+    assert list_ids(tmp_path, "--search", "T") == [2, 3]
+    assert list_ids(tmp_path, "--search", "four", "--include-done") == [4]
+    assert list_ids(tmp_path, "--sort", "title") == [5, 1, 3, 2]
+    assert list_ids(tmp_path, "--sort", "created", "--reverse") == [1, 2, 3, 5]
+    assert list_ids(tmp_path, "--sort", "due", "--include-done") == [4, 1, 3, 5, 2]
     assert list_ids(tmp_path, "-P", "5", "--project", "a") == [2]
     assert list_ids(tmp_path, "--done") == [4]
-    assert list_ids(tmp_path, "--all") == [2, 5, 3, 4, 1]
+    assert list_ids(tmp_path, "--include-done") == [5, 2, 4, 3, 1]
     assert list_ids(tmp_path, "--overdue") == [1]
     assert list_ids(tmp_path, "--due", "tomorrow") == [3, 1]
     assert list_ids(tmp_path, "--due", "2999-12-30") == [5, 3, 1]
-    assert list_ids(tmp_path, "--due", "2999-12-30", "--all") == [5, 3, 4, 1]
-    assert list_ids(tmp_path, "--due", FAR_FUTURE) == [2, 5, 3, 1]
-    assert list_ids(tmp_path, "--limit", "2") == [2, 5]
+    assert list_ids(tmp_path, "--due", "2999-12-30", "--include-done") == [5, 4, 3, 1]
+    assert list_ids(tmp_path, "--due", FAR_FUTURE) == [5, 2, 3, 1]
+    assert list_ids(tmp_path, "--limit", "2") == [5, 2]
+    assert list_ids(tmp_path, "--limit", "2", "--all") == [5, 2, 3, 1]
     cut = dittybag(tmp_path, "task", "list", "--limit", "3")
     assert (len(cut.stdout.splitlines()), cut.stderr) == (
         4,
-        "hint: there are more tasks; raise --limit to see them\n",
+        "hint: there are more tasks; use --all to see them, or --limit\n",
     )
     whole = dittybag(tmp_path, "task", "list", "--limit", "4")
     assert (len(whole.stdout.splitlines()), whole.stderr) == (5, "")
     result = dittybag(tmp_path, "task", "list", "--done").stdout.splitlines()
     assert "status" in result[0].split()
     assert "done" in result[1].split()
+
+
+def test_fields_are_found_in_the_title_unless_it_is_plain(tmp_path: Path) -> None:
+    dittybag(tmp_path, "project", "create", "home")
+    line = f"Buy  milk !4 @home due {FAR_FUTURE} #light ~15min"
+    found = dittybag(tmp_path, "task", "add", line)
+    about = f"priority 4, project home, due {FAR_FUTURE}, light energy, estimate 15min"
+    assert (found.stdout, found.stderr) == (f"Added task 1 'Buy milk' ({about})\n", "")
+    assert show_task(tmp_path, 1)["shared"]
+    plain = data(dittybag(tmp_path, "task", "add", "--plain", line, "-P", "2", "--json"))
+    assert (plain["title"], plain["priority"], plain["project"], plain["due_date"]) == (line, 2, None, None)
+    # Options take precedence.
+    mixed = data(
+        dittybag(tmp_path, "task", "add", "Call !4", "@home", "due", "fri", "-P", "5", "-d", "none", "--json")
+    )
+    assert (mixed["title"], mixed["priority"], mixed["project"], mixed["due_date"]) == (
+        *("Call", 5, "home"),
+        None,
+    )
+    unknown = dittybag(tmp_path, "task", "add", "Ask @ann")
+    assert unknown.stdout == "Added task 4 'Ask' (project ann)\n"
+    assert unknown.stderr == (
+        "note: 'ann' is not a project: only you see the task\nnote: to keep @ann in the title, use --plain\n"
+    )
+    # Without fields, the title stays as it is.
+    odd = 'Mail "a  b" to x@y.example, 5!  due to rain #1'
+    assert data(dittybag(tmp_path, "task", "add", odd, "--json"))["title"] == odd
+    assert "The task has no title" in dittybag(tmp_path, "task", "add", "!4", status=1).stderr
+    day = datetime.now().astimezone() + timedelta(3)
+    shown = run_in_terminal(tmp_path, "task", "add", f"Soon due {day:%Y-%m-%d}")
+    assert f"(due {day:%a} {day.day} {day:%b}" in shown
+
+
+def test_tasks_are_named_by_title(tmp_path: Path) -> None:
+    for title in ("Write tests", "Write the docs", "Rewrite", "Café  menu"):
+        dittybag(tmp_path, "task", "add", title)
+    assert dittybag(tmp_path, "task", "done", "write TESTS").stdout == "Completed task 1 'Write tests'\n"
+    assert data(dittybag(tmp_path, "task", "show", "cafe menu", "--json"))["id"] == 4
+    assert data(dittybag(tmp_path, "task", "comment", "docs", "Soon", "--json"))["id"] == 2
+    # An open task comes before a completed one that begins in the same way.
+    assert data(dittybag(tmp_path, "task", "update", "write t", "-P", "4", "--json"))["id"] == 2
+    several = failure(dittybag(tmp_path, "task", "drop", "rite", "--json", status=4))
+    assert several["message"] == "'rite' matches several items: 3 'Rewrite', 2 'Write the docs'"
+    assert several["hints"] == ["give more of the title, or the number of the task"]
+    assert "No task is called 'sing'" in dittybag(tmp_path, "task", "claim", "sing", status=3).stderr
+    assert dittybag(tmp_path, "task", "reopen", "write").stdout == "Reopened task 1 'Write tests'\n"
+    assert "Rewrite" in dittybag(tmp_path, "task", "graph", "Rewrite").stdout
+    assert dittybag(tmp_path, "task", "delete", "2", "café").stdout.count("Deleted") == 2
 
 
 @pytest.fixture(scope="module")
@@ -207,14 +262,14 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("done", "1", "99"), 3, "Task 99 not found"),
         (("done", "0"), 3, "Task 0 not found"),
         (("done", "9" * 30), 3, "not found"),
-        (("done", "one"), 2, "'one' is not a valid int"),
-        (("done",), 2, "Missing argument 'ID...'"),
+        (("done", "one"), 3, "No task is called 'one'"),
+        (("done",), 2, "Missing argument 'TASK...'"),
         (("reopen", "99"), 3, "Task 99 not found"),
         (("delete", "1", "99"), 3, "Task 99 not found"),
         (("show", "99"), 3, "Task 99 not found"),
         (("update", "99", "-P", "1"), 3, "Task 99 not found"),
         (("update", "1"), 2, "Nothing to update: no option was given"),
-        (("list", "--done", "--all"), 2, "--done and --all cannot be used together"),
+        (("list", "--done", "--include-done"), 2, "--done and --include-done cannot be used together"),
         (("list", "--done", "--overdue"), 2, "--done and --overdue cannot be used together"),
         (("list", "--due", "fri", "--overdue"), 2, "--due requires a date and cannot be used with --overdue"),
         (("list", "--due", ""), 2, "--due requires a date"),
@@ -231,7 +286,7 @@ def test_errors_are_printed_to_standard_error(
 
 
 def test_failed_commands_change_nothing(full: Path) -> None:
-    assert list_ids(full, "--all") == [1]
+    assert list_ids(full, "--include-done") == [1]
     assert (show_task(full, 1)["version"], show_task(full, 1)["completed"]) == (1, False)
     error = failure(dittybag(full, "task", "show", "99", "--json", status=3))
     assert (error["code"], error["message"]) == ("TASK_NOT_FOUND", "Task 99 not found")
@@ -253,7 +308,7 @@ def test_a_terminal_shows_overdue_in_red_today_in_yellow_and_done_dim(tmp_path: 
         dittybag(tmp_path, "task", "add", title, "-d", due)
     dittybag(tmp_path, "task", "add", "Odd \u202e", "-n", "\x1b[31m")
     dittybag(tmp_path, "task", "done", "4")
-    screen = run_in_terminal(tmp_path, "task", "list", "--all")
+    screen = run_in_terminal(tmp_path, "task", "list", "--include-done")
     lines = [
         next(line for line in screen.splitlines() if title in line)
         for title in ("title", "Late", "Now", "Soon", "Past", "Odd")

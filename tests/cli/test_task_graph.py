@@ -367,7 +367,7 @@ def test_the_command_prints_a_picture(home: Path) -> None:
 
 def test_options_that_exclude_each_other(home: Path) -> None:
     for arguments, message in (
-        (("3", "-p", "auth"), "ID and --project cannot be used together"),
+        (("3", "-p", "auth"), "TASK and --project cannot be used together"),
         (("--json", "--format", "svg"), "--json and --format svg cannot be used together"),
     ):
         assert message in dittybag(home, "task", "graph", *arguments, status=2).stderr

@@ -45,7 +45,8 @@ def shown_tasks(home: Path) -> list[dict[str, Any]]:
     return [
         data(dittybag(home, "task", "show", str(task["id"]), "--json"))
         for task in sorted(
-            data(dittybag(home, "task", "list", "--all", "--json"))["tasks"], key=lambda task: task["id"]
+            data(dittybag(home, "task", "list", "--include-done", "--json"))["tasks"],
+            key=lambda task: task["id"],
         )
     ]
 

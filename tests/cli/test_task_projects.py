@@ -68,7 +68,7 @@ def test_an_unknown_project_is_an_error_with_near_names(home: Path, command: tup
         "hint: did you mean demo?\n"
         "hint: to create it, run: dittybag project create deno\n"
     )
-    assert titles(home, "--all") == ["a"]
+    assert titles(home, "--include-done") == ["a"]
 
 
 def test_a_strange_project_name_is_quoted(home: Path) -> None:

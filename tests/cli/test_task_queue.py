@@ -197,7 +197,7 @@ def test_one_fence_is_for_one_task(tmp_path: Path) -> None:
     dittybag(tmp_path, "task", "add", "a")
     dittybag(tmp_path, "task", "add", "b")
     error = dittybag(tmp_path, "task", "done", "1", "2", "--fence", "3", status=2).stderr
-    assert "--fence is that of one task; give one ID" in error
+    assert "--fence is that of one task; give one TASK" in error
 
 
 def test_several_tasks_are_finished_together_or_not_at_all(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_several_tasks_are_finished_together_or_not_at_all(tmp_path: Path) -> No
         (("add", "x", "-l", "y" * 51), 1, "must be between 1 and 50 characters"),
         (("update", "1", "--blocked-by", "2"), 4, "These tasks would wait for each other"),
         (("list", "--ready", "--status", "todo"), 2, "--ready and --status cannot be used together"),
-        (("list", "--ready", "--all"), 2, "--ready and --all cannot be used together"),
+        (("list", "--ready", "--include-done"), 2, "--ready and --include-done cannot be used together"),
         (("list", "--status", "done", "--done"), 2, "--status and --done cannot be used together"),
     ],
 )
@@ -468,4 +468,4 @@ def test_lists_have_columns_only_for_what_is_there(tmp_path: Path) -> None:
     assert ids("--status", "doing", "--status", "todo") == [1, 2, 3]
     assert (ids("--parent", "2"), ids("--parent", "9" * 30), ids("--label", "x")) == ([3], [], [1])
     dittybag(tmp_path, "task", "drop", "1")
-    assert (ids(), ids("--status", "dropped"), ids("--all")) == ([2, 3], [1], [1, 2, 3])
+    assert (ids(), ids("--status", "dropped"), ids("--include-done")) == ([2, 3], [1], [1, 2, 3])

@@ -153,9 +153,10 @@ def test_near_dates_are_formatted_in_words() -> None:
         "2026-03-18T17:00": "today 17:00",
         "2026-03-20": "Friday",
         "2026-03-24": "Tuesday",
-        "2026-03-25": "2026-03-25",
-        "2026-03-10": "2026-03-10",
-        "2027-03-10T09:30": "2027-03-10 09:30",
+        "2026-03-25": "25 Mar",
+        "2026-03-13": "5 days ago",
+        "2026-03-10": "10 Mar",
+        "2027-03-10T09:30": "10 Mar 2027 09:30",
     }.items():
         assert format_due(due, now) == words
         assert local_due_day(due) == due[:10]

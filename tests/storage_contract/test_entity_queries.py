@@ -125,20 +125,20 @@ async def test_every_combination_of_conditions_narrows_the_tasks(session: StoreS
         texts = [task.title] * query.in_title + [task.notes or ""] * query.in_notes
         return (
             query.project in (None, task.project)
-            and query.priority in (None, task.priority)
+            and (not query.priorities or task.priority in query.priorities)
             and query.completed in (None, task.completed)
             and (query.due_by is None or (task.due_date or "9")[:10] <= query.due_by)
             and all(any(word in text.lower() for text in texts) for word in search_words(query.text))
         )
 
     async def look(transaction: Transaction) -> None:
-        for project, priority, completed, due_by, text, in_title in product(
-            (None, "x"), (None, 4), (None, True, False), (None, "2026-03-01"), ("", "needle"), (True, False)
+        for project, priorities, completed, due_by, text, in_title in product(
+            (None, "x"), ((), (4,)), (None, True, False), (None, "2026-03-01"), ("", "needle"), (True, False)
         ):
             query = TaskQuery(
                 user=session.caller.user,
                 project=project,
-                priority=priority,
+                priorities=priorities,
                 completed=completed,
                 due_by=due_by,
                 text=text,

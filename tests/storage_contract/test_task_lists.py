@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.errors import ClaimLost, TaskClaimed, TaskNotFound
+from dittybag.domain.errors import AmbiguousReference, ClaimLost, TaskClaimed, TaskNotFound
 from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import Task
+from dittybag.services.task_lookup import NamedTask
 from dittybag.services.task_queue import ClaimRequest
 from tests.storage_contract.store_session import StoreSession
 
@@ -28,8 +29,8 @@ async def titles(session: StoreSession, **conditions: Any) -> list[str]:
     query = TaskQuery(user=session.caller.user, **conditions)
     found = await session.workspace.tasks.page(session.caller, query)
     total, searched = await session.workspace.store.read(lambda transaction: transaction.tasks.search(query))
-    assert total == len(searched)
-    assert {task.id for task in searched} <= {task.id for task in found}
+    assert total == len(searched) or query.limit is not None
+    assert searched == [task for task in found if task in searched]
     return [task.title for task in found]
 
 
@@ -98,3 +99,44 @@ async def _finish_as_agent(session: StoreSession, task: Task) -> None:
     await session.workspace.tasks.reopen_all(session.caller, [task.id])
     await queue.claim(session.caller, task.id, REQUEST)
     await queue.finish_all(agent(session).caller, [task.id])
+
+
+async def test_tasks_are_listed_in_every_order_and_by_several_priorities(session: StoreSession) -> None:
+    due: dict[str, Any] = {"b": "2026-03-02", "c": "2026-03-01T10:00:00Z", "D": "2026-03-01"}
+    for title, priority in (("b", 5), ("a", 4), ("D", 5), ("ee", 1), ("c", 4)):
+        await add(session, title, priority=priority, due_date=due.get(title, ""))
+    [first, *_] = await session.workspace.tasks.page(session.caller, TaskQuery(user=session.caller.user))
+    await session.workspace.tasks.update(session.caller, first.id, notes="x")
+    expected = {
+        "priority": "b D a c ee",
+        "queue": "D b c a ee",
+        "due": "D c b a ee",
+        "created": "c ee D a b",
+        "updated": "b c ee D a",
+        "title": "a b c D ee",
+        "shortest": "b a D c ee",
+    }
+    for order, wanted in expected.items():
+        assert await titles(session, order=order) == wanted.split(), order
+        assert await titles(session, order=order, limit=2, offset=1) == wanted.split()[1:3], order
+    assert await titles(session, order="title", is_reversed=True) == ["ee", "D", "c", "b", "a"]
+    assert await titles(session, order="due", is_reversed=True) == ["b", "c", "D", "ee", "a"]
+    assert await titles(session, priorities=(5, 1)) == ["b", "D", "ee"]
+    assert await titles(session, priorities=(5, 1), order="queue", limit=2) == ["D", "b"]
+
+
+async def test_among_many_titles_only_a_whole_one_names_a_task(session: StoreSession) -> None:
+    async def find(title: str, *, ended_first: bool = False) -> str | None:
+        named = NamedTask(title, ended_first=ended_first)
+        found = await session.workspace.tasks.find_named(session.caller, named)
+        return None if found is None else found.title
+
+    drafts = [{"title": f"Mend sail {number}"} for number in range(210)]
+    await session.workspace.tasks.create_all(session.caller, [*drafts, {"title": "sail"}])
+    for title in ("mend", "sail 2"):
+        with pytest.raises(AmbiguousReference, match=r"matches several items: .*"):
+            await find(title)
+    assert (await find("SAIL"), await find("mend  sail 209")) == ("sail", "Mend sail 209")
+    assert (await find("209"), await find("rope"), await find(" ")) == ("Mend sail 209", None, None)
+    await add(session, "Sail", status="done")
+    assert (await find("sail"), await find("sail", ended_first=True)) == ("sail", "Sail")

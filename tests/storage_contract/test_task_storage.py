@@ -129,7 +129,8 @@ async def test_lists_are_sorted_by_priority_then_creation(
             and (completed or not task.completed)
         ]
         for limit in (1, 3, 7, 100):
-            found = await pages(session, limit, project=project, priority=priority, completed=completed)
+            priorities = () if priority is None else (priority,)
+            found = await pages(session, limit, project=project, priorities=priorities, completed=completed)
             assert found == expected
 
 

@@ -18,6 +18,8 @@ from dittybag.cli.task_options import (
     run_on_tasks,
 )
 from dittybag.cli.task_output import print_saved
+from dittybag.cli.task_quick_add import QuickAdd
+from dittybag.cli.task_reference import find_id, find_ids, task_argument, tasks_argument
 from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
 from dittybag.domain.projects import AUTOMATIC
 from dittybag.domain.tasks import COMMENT_LENGTH, NOTES_LENGTH, STATUSES, Task
@@ -105,35 +107,44 @@ def _given_fields(fields: dict[str, Any]) -> dict[str, Any]:
 
 @click.command("add", StrictCommand)
 @click.argument("title", type=text, nargs=-1, required=True)
+@click.option("--plain", is_flag=True, help="Take TITLE as it is, with words such as !4 or @home.")
 @_field_options
 @in_any_project
-def add(title: tuple[str, ...], options: WorkspaceOptions, **fields: Any) -> None:
+def add(title: tuple[str, ...], options: WorkspaceOptions, *, plain: bool, **fields: Any) -> None:
     """Add a task.
 
-    The members of its project share it. Without a project, it is yours alone.
+    Words of TITLE can set its fields, as in the web UI: `!4` the priority, `@home` the project, `due fri`
+    the due date, `#deep` the energy and `~2h` the time estimate. Options take precedence.
+
+    The members of its project share the task. Without a project, it is yours alone.
 
     \b
     Examples:
+      dittybag task add "Buy milk !4 @home due fri"
       dittybag task add "Write tests" -P 4 -p website --blocked-by 3
       dittybag task add Call the bank -d tomorrow -e light --estimate 15min
     """
     given = _given_fields(fields)
     if options.project is not None and options.project != AUTOMATIC:
         given["project"] = options.project
+    quick = QuickAdd.plain(" ".join(title)) if plain else QuickAdd.parse(" ".join(title), given)
     task = options.run(
-        lambda session: session.workspace.tasks.create(session.caller, title=" ".join(title), **given),
+        lambda session: session.workspace.tasks.create(
+            session.caller, title=quick.title, **quick.fields, **given
+        ),
         create=True,
     )
-    print_saved(task, "Added")
+    print_saved(task, "Added", understood=quick.understood(task))
+    quick.report_project(task)
 
 
 @click.command("update", StrictCommand)
-@click.argument("id", type=int)
+@task_argument
 @click.option("--title", metavar="TEXT", type=text, help="New title.")
 @_field_options
 @fence_option
 @in_any_project
-def update(id: int, options: WorkspaceOptions, fence: int | None, **fields: Any) -> None:
+def update(task: str, options: WorkspaceOptions, fence: int | None, **fields: Any) -> None:
     """Update a task. Fields that are not given stay the same.
 
     Labels, links and blockers replace those that the task has. An empty value clears the project, the
@@ -154,15 +165,16 @@ def update(id: int, options: WorkspaceOptions, fence: int | None, **fields: Any)
     async def work(session: WorkspaceSession) -> tuple[Task, dict[int, str]]:
         if options.project is not None:
             given["project"] = await _new_project(session, options.project)
+        number = await find_id(session, task)
         return await run_on_tasks(
             session,
-            [id],
+            [number],
             fence,
-            lambda: session.workspace.tasks.update(session.caller, id, fence=fence, **given),
+            lambda: session.workspace.tasks.update(session.caller, number, fence=fence, **given),
         )
 
-    task, taken = options.run(work)
-    print_saved(task, "Updated", taken)
+    updated, taken = options.run(work)
+    print_saved(updated, "Updated", taken)
 
 
 async def _new_project(session: WorkspaceSession, name: str) -> str:
@@ -176,13 +188,13 @@ async def _new_project(session: WorkspaceSession, name: str) -> str:
 
 
 @click.command("comment", StrictCommand)
-@click.argument("id", type=int)
+@task_argument
 @click.argument("words", metavar="TEXT", type=text, nargs=-1, required=True)
 @fence_option
 @actor_option
 @in_workspace
 def comment(
-    id: int, words: tuple[str, ...], options: WorkspaceOptions, fence: int | None, actor: str | None
+    task: str, words: tuple[str, ...], options: WorkspaceOptions, fence: int | None, actor: str | None
 ) -> None:
     """Add a comment to a task. `-` reads standard input.
 
@@ -197,15 +209,16 @@ def comment(
 
     async def work(session: WorkspaceSession) -> Task:
         session = acting_as(session, actor)
-        return await session.workspace.tasks.update(session.caller, id, fence=fence, comment=text)
+        number = await find_id(session, task)
+        return await session.workspace.tasks.update(session.caller, number, fence=fence, comment=text)
 
     print_saved(options.run(work), "Commented on")
 
 
 @click.command("delete", StrictCommand)
-@click.argument("ids", metavar="ID...", type=int, nargs=-1, required=True)
+@tasks_argument
 @in_workspace
-def delete(ids: tuple[int, ...], options: WorkspaceOptions) -> None:
+def delete(tasks: tuple[str, ...], options: WorkspaceOptions) -> None:
     """Delete tasks, all of them or none.
 
     `dittybag undo` restores them.
@@ -214,7 +227,12 @@ def delete(ids: tuple[int, ...], options: WorkspaceOptions) -> None:
     Example:
       dittybag task delete 3
     """
-    deleted = options.run(lambda session: session.workspace.tasks.delete_all(session.caller, ids))
+
+    async def work(session: WorkspaceSession) -> list[Task]:
+        ids = await find_ids(session, tasks)
+        return await session.workspace.tasks.delete_all(session.caller, ids)
+
+    deleted = options.run(work)
     print_deleted(
         [{"id": task.id, "title": task.title} for task in deleted],
         [f"Deleted task {task.id} '{clip_line(task.title)}'" for task in deleted],

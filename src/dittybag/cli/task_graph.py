@@ -10,9 +10,10 @@ import click
 
 from dittybag.cli.error_output import use_json, wants_json
 from dittybag.cli.output import hint, note, print_json
-from dittybag.cli.read_input import usage_error
+from dittybag.cli.read_input import text, usage_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.task_options import chosen_project
+from dittybag.cli.task_reference import find_id
 from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project
 from dittybag.domain.display import format_count
 
@@ -26,7 +27,7 @@ _MAX_NAMED: Final = 12
 
 
 @click.command("graph", StrictCommand)
-@click.argument("id", type=int, required=False)
+@click.argument("task", metavar="[TASK]", type=text, required=False)
 @click.option("--all", "everything", is_flag=True, help="Include done and dropped tasks.")
 @click.option(
     "--format",
@@ -37,7 +38,7 @@ _MAX_NAMED: Final = 12
     help="What to print: a tree, a Mermaid flowchart, JSON, or an SVG picture.",
 )
 @in_any_project
-def graph(id: int | None, options: WorkspaceOptions, *, everything: bool, format_: str) -> None:
+def graph(task: str | None, options: WorkspaceOptions, *, everything: bool, format_: str) -> None:
     """Show which open tasks wait for which, or those around one task.
 
     In the tree, a task is above those that it waits for, its parts included. The critical path is the
@@ -50,31 +51,33 @@ def graph(id: int | None, options: WorkspaceOptions, *, everything: bool, format
       dittybag task graph -p website --format mermaid
       dittybag task graph --all --format svg > tasks.svg
     """
-    if id is not None and options.project is not None:
-        usage_error("ID and --project cannot be used together")
+    if task is not None and options.project is not None:
+        usage_error("TASK and --project cannot be used together")
     if wants_json() and format_ not in ("tree", "json"):
         usage_error(f"--json and --format {format_} cannot be used together")
     use_json(is_json=wants_json() or format_ == "json")
 
-    async def find(session: WorkspaceSession) -> TaskGraph:
+    async def find(session: WorkspaceSession) -> tuple[TaskGraph, int | None]:
         project = await chosen_project(session, options)
-        return await session.workspace.tasks.graph(session.caller, project=project, root=id, ended=everything)
+        number = None if task is None else await find_id(session, task)
+        tasks = session.workspace.tasks
+        return await tasks.graph(session.caller, project=project, root=number, ended=everything), number
 
-    found = options.run(find)
-    if id is not None and not everything:
-        found = _without_ended(found, id)
+    found, root = options.run(find)
+    if root is not None and not everything:
+        found = _without_ended(found, root)
     now = time.time_ns() // 1000
     if wants_json():
         print_json(_graph_data(found, now))
     elif format_ == "svg":
-        _print_svg(found, now, id)
+        _print_svg(found, now, root)
     elif not found.tasks:
         click.echo("No tasks found" if everything else "No open tasks found", err=True)
         hint("to add a task, run: dittybag task add TITLE")
     elif format_ == "mermaid":
         _print_mermaid(found, now)
     else:
-        _print_tree(found, now, id)
+        _print_tree(found, now, root)
     if found.left_out and not wants_json():
         note(f"{format_count(found.left_out, 'task')} left out; use --project to see fewer")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 from msgspec import Struct
@@ -16,21 +18,34 @@ from dittybag.cli.task_options import chosen_project, label_option, local_now, p
 from dittybag.cli.task_output import is_overdue, print_tasks
 from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
 from dittybag.domain import due_dates
-from dittybag.domain.queries import TaskQuery
-from dittybag.domain.tasks import NO_PROJECT, STATUSES, Task
+from dittybag.domain.queries import TaskQuery, TaskSort
+from dittybag.domain.tasks import NO_PROJECT, PRIORITIES, STATUSES, Task
 
 if TYPE_CHECKING:
     from dittybag.domain.claims import Claim
     from dittybag.services.workspace import WorkspaceSession
 
 
+#: The options that can be used with --ready.
+_WITH_READY: Final = ("ready", "labels", "limit", "everything", "sort")
+#: The orders of lists. By priority, the earliest due date comes first, as for `dittybag task next`.
+_SORTS: Final[Mapping[str, TaskSort]] = {
+    "priority": "queue",
+    "due": "due",
+    "created": "created",
+    "updated": "updated",
+    "title": "title",
+}
+
+
 class _Filters(Struct, frozen=True, kw_only=True):
     """The options of `dittybag task list`."""
 
     no_project: bool
-    priority: int | None
+    priorities: tuple[int, ...]
+    search: str
     done: bool
-    everything: bool
+    include_done: bool
     statuses: tuple[str, ...]
     ready: bool
     labels: tuple[str, ...]
@@ -38,14 +53,23 @@ class _Filters(Struct, frozen=True, kw_only=True):
     parent: int | None
     overdue: bool
     due: str | None
+    sort: str
+    reverse: bool
     limit: int
+    everything: bool
+
+    @property
+    def max_tasks(self) -> int:
+        return sys.maxsize - 1 if self.everything else self.limit
 
     def check(self, options: WorkspaceOptions) -> None:
         """Refuse options that contradict each other."""
-        if self.done and (self.everything or self.overdue):
-            usage_error(f"--done and --{'all' if self.everything else 'overdue'} cannot be used together")
-        if self.statuses and (self.done or self.everything):
-            usage_error(f"--status and --{'done' if self.done else 'all'} cannot be used together")
+        if self.done and (self.include_done or self.overdue):
+            other = "include-done" if self.include_done else "overdue"
+            usage_error(f"--done and --{other} cannot be used together")
+        if self.statuses and (self.done or self.include_done):
+            other = "done" if self.done else "include-done"
+            usage_error(f"--status and --{other} cannot be used together")
         if self.due is not None and (self.overdue or not self.due):
             usage_error("--due requires a date and cannot be used with --overdue")
         if self.no_project and options.project is not None:
@@ -54,15 +78,34 @@ class _Filters(Struct, frozen=True, kw_only=True):
             self._check_ready()
 
     def _check_ready(self) -> None:
-        names = {"everything": "all", "statuses": "status", "no_project": "no-project"}
+        names = {"statuses": "status", "priorities": "priority"}
         for name, value in asdict(self).items():
-            if name not in ("ready", "labels", "limit") and value not in (None, False, ()):
-                usage_error(f"--ready and --{names.get(name, name)} cannot be used together")
+            if name not in _WITH_READY and value not in (None, False, (), ""):
+                option = names.get(name, name.replace("_", "-"))
+                usage_error(f"--ready and --{option} cannot be used together")
+        if self.sort != "priority":
+            usage_error("--ready and --sort cannot be used together")
 
 
 @click.command("list", StrictCommand)
 @click.option("--no-project", is_flag=True, help="Only tasks without a project.")
-@click.option("-P", "--priority", metavar="N", type=int, help="Only tasks with this priority.")
+@click.option(
+    "-P",
+    "--priority",
+    "priorities",
+    metavar="N",
+    type=click.IntRange(*PRIORITIES),
+    multiple=True,
+    help="Only tasks with this priority; repeatable, to match any of several.",
+)
+@click.option(
+    "-S",
+    "--search",
+    metavar="TEXT",
+    type=text,
+    default="",
+    help="Only tasks with all these words in the title or the notes.",
+)
 @click.option(
     "--status",
     "statuses",
@@ -75,17 +118,30 @@ class _Filters(Struct, frozen=True, kw_only=True):
 @click.option("--assignee", metavar="NAME", type=text, help="Only tasks that are assigned to NAME.")
 @click.option("--parent", metavar="ID", type=int, help="Only parts of this task.")
 @click.option("--done", is_flag=True, help="Only completed tasks.")
-@click.option("--all", "everything", is_flag=True, help="Include completed and dropped tasks.")
+@click.option("--include-done", is_flag=True, help="Include done and dropped tasks.")
 @click.option("--overdue", is_flag=True, help="Only overdue tasks.")
 @click.option("--due", metavar="WHEN", type=parse_due_date, help="Only tasks due by then, such as fri or 2w.")
+@click.option(
+    "--sort",
+    type=click.Choice(tuple(_SORTS)),
+    default="priority",
+    show_default=True,
+    help="What comes first: the highest priority and in it the earliest due date, the earliest due date, "
+    "the latest created or updated, or the first title.",
+)
+@click.option("--reverse", is_flag=True, help="Reverse the order.")
 @limit_option(50)
+@click.option("--all", "everything", is_flag=True, help="Show all results.")
 @in_any_project
 def list_tasks(options: WorkspaceOptions, **values: object) -> None:
     """List open tasks, highest priority first: yours, and those of projects.
 
+    Within a priority, overdue tasks come first, then those that are due next.
+
     \b
     Examples:
-      dittybag task list -p website
+      dittybag task list -p website -P 4 -P 5
+      dittybag task list --search login --include-done --sort updated
       dittybag task list --ready -l backend
       dittybag task list --status doing --status review
       dittybag task list --due fri
@@ -94,10 +150,10 @@ def list_tasks(options: WorkspaceOptions, **values: object) -> None:
     filters.check(options)
     now = local_now()
     tasks, waiting, claims = options.run(lambda session: _find(session, options, filters, now))
-    shown, more = tasks[: filters.limit], len(tasks) > filters.limit
+    shown, more = tasks[: filters.max_tasks], len(tasks) > filters.max_tasks
     print_tasks(shown, now, waiting=waiting, claims=claims, more=more)
     if more:
-        hint("there are more tasks; raise --limit to see them")
+        hint("there are more tasks; use --all to see them, or --limit")
 
 
 async def _find(
@@ -112,7 +168,7 @@ async def _find(
         tasks = await session.workspace.tasks.page(session.caller, query)
     if filters.overdue:
         tasks = [task for task in tasks if is_overdue(task, now)]
-    queue, ids = session.workspace.task_queue, [task.id for task in tasks[: filters.limit]]
+    queue, ids = session.workspace.task_queue, [task.id for task in tasks[: filters.max_tasks]]
     return (
         tasks,
         await queue.waiting_of(session.caller, ids),
@@ -124,7 +180,7 @@ async def _find_ready(session: WorkspaceSession, project: str | None, filters: _
     from dittybag.services.task_queue import ClaimRequest
 
     request = ClaimRequest(project=project, labels=filters.labels)
-    found = await session.workspace.task_queue.ready(session.caller, request, limit=filters.limit + 1)
+    found = await session.workspace.task_queue.ready(session.caller, request, limit=filters.max_tasks + 1)
     return found.tasks
 
 
@@ -136,14 +192,17 @@ def _query(user: str, project: str | None, filters: _Filters, now: datetime) -> 
     return TaskQuery(
         user=user,
         project=NO_PROJECT if filters.no_project else project,
-        priority=filters.priority,
-        completed=None if filters.everything or filters.statuses else filters.done,
+        priorities=filters.priorities,
+        completed=None if filters.include_done or filters.statuses else filters.done,
         statuses=filters.statuses,
         assignee=filters.assignee,
         labels=filters.labels,
         parent=filters.parent,
         due_by=latest,
-        limit=None if filters.overdue else filters.limit + 1,
+        text=filters.search,
+        order=_SORTS[filters.sort],
+        is_reversed=filters.reverse,
+        limit=None if filters.overdue else filters.max_tasks + 1,
     )
 
 

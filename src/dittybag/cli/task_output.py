@@ -42,10 +42,19 @@ def claim_data(claim: Claim) -> dict[str, Any]:
     }
 
 
-def print_saved(task: Task, verb: str, taken: Mapping[int, str] | None = None) -> None:
-    """Print a task that was added or changed, and who held it."""
+def print_saved(
+    task: Task, verb: str, taken: Mapping[int, str] | None = None, *, understood: Sequence[str] = ()
+) -> None:
+    """Print a task that was added or changed, and who held it.
+
+    `understood`: the fields that were found in its title.
+    """
     now, taken = local_now(), dict(taken or {})
-    print_result({**task_data(task, now), **taken_data(taken, task.id)}, f"{verb} {describe(task, now)}")
+    line = f"task {task.id} '{clip_line(task.title)}' ({', '.join(understood)})"
+    print_result(
+        {**task_data(task, now), **taken_data(taken, task.id)},
+        f"{verb} {line if understood else describe(task, now)}",
+    )
     report_taken(taken)
 
 

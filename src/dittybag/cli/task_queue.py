@@ -28,6 +28,7 @@ from dittybag.cli.task_options import (
     taken_data,
 )
 from dittybag.cli.task_output import claim_data, describe, format_local, print_saved, task_data
+from dittybag.cli.task_reference import find_id, task_argument
 from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
 from dittybag.domain.claims import DEFAULT_LEASE, MAX_WAIT
 from dittybag.domain.times import iso
@@ -169,12 +170,12 @@ async def _hand_over(session: WorkspaceSession, found: ClaimedTask) -> None:
 
 
 @click.command("claim", StrictCommand)
-@click.argument("id", type=int)
+@task_argument
 @_lease_option
 @click.option("--take", is_flag=True, help="Take the task away from its holder.")
 @actor_option
 @in_workspace
-def claim(id: int, options: WorkspaceOptions, lease: int, actor: str | None, *, take: bool) -> None:
+def claim(task: str, options: WorkspaceOptions, lease: int, actor: str | None, *, take: bool) -> None:
     """Claim a task, so that nobody else works on it.
 
     \b
@@ -186,26 +187,28 @@ def claim(id: int, options: WorkspaceOptions, lease: int, actor: str | None, *, 
 
     async def work(session: WorkspaceSession) -> tuple[ClaimedTask, dict[int, str]]:
         session = acting_as(session, actor)
-        queue = session.workspace.task_queue
+        queue, number = session.workspace.task_queue, await find_id(session, task)
         claim = queue.take if take else queue.claim
-        return await run_on_tasks(session, [id], None, lambda: claim(session.caller, id, _request(lease)))
+        return await run_on_tasks(
+            session, [number], None, lambda: claim(session.caller, number, _request(lease))
+        )
 
     try:
         found, taken = options.run(work)
     except TaskClaimed as error:
-        error.add_note(f"to take it away, run: dittybag task claim {id} --take")
+        error.add_note(f"to take it away, run: dittybag task claim {error.id} --take")
         raise
     _print_claimed(found, taken)
 
 
 @click.command("release", StrictCommand)
-@click.argument("id", type=int)
+@task_argument
 @fence_option
 @comment_option
 @actor_option
 @in_workspace
 def release(
-    id: int, options: WorkspaceOptions, fence: int | None, comment: str | None, actor: str | None
+    task: str, options: WorkspaceOptions, fence: int | None, comment: str | None, actor: str | None
 ) -> None:
     """Give a task back: it is to do again, for everybody.
 
@@ -218,20 +221,23 @@ def release(
 
     async def work(session: WorkspaceSession) -> tuple[Task, dict[int, str]]:
         session = acting_as(session, actor)
-        queue = session.workspace.task_queue
+        queue, number = session.workspace.task_queue, await find_id(session, task)
         return await run_on_tasks(
-            session, [id], fence, lambda: queue.release(session.caller, id, fence=fence, comment=comment)
+            session,
+            [number],
+            fence,
+            lambda: queue.release(session.caller, number, fence=fence, comment=comment),
         )
 
-    task, taken = options.run(work)
-    print_saved(task, "Released", taken)
+    released, taken = options.run(work)
+    print_saved(released, "Released", taken)
 
 
 @click.command("renew", StrictCommand)
-@click.argument("id", type=int)
+@task_argument
 @click.option("--fence", metavar="N", type=int, required=True, help="Fence of your claim.")
 @in_workspace
-def renew(id: int, options: WorkspaceOptions, fence: int) -> None:
+def renew(task: str, options: WorkspaceOptions, fence: int) -> None:
     """Renew the claim of a task for another lease. Everything that you do with --fence renews it, too.
 
     \b
@@ -240,15 +246,16 @@ def renew(id: int, options: WorkspaceOptions, fence: int) -> None:
     """
 
     async def work(session: WorkspaceSession) -> tuple[Task, Claim | None]:
-        task = await session.workspace.tasks.update(session.caller, id, fence=fence)
-        claims = await session.workspace.task_queue.claims_of(session.caller, [id])
-        return task, claims.get(id)
+        number = await find_id(session, task)
+        renewed = await session.workspace.tasks.update(session.caller, number, fence=fence)
+        claims = await session.workspace.task_queue.claims_of(session.caller, [number])
+        return renewed, claims.get(number)
 
-    task, claim = options.run(work)
+    renewed, claim = options.run(work)
     held = "" if claim is None else f", yours until {format_local(claim.until)}"
     print_result(
-        {**task_data(task, local_now()), "claim": None if claim is None else claim_data(claim)},
-        f"Renewed {describe(task, local_now())}{held}",
+        {**task_data(renewed, local_now()), "claim": None if claim is None else claim_data(claim)},
+        f"Renewed {describe(renewed, local_now())}{held}",
     )
 
 

@@ -20,6 +20,7 @@ from dittybag.cli.task_output import (
     task_data,
     task_style,
 )
+from dittybag.cli.task_reference import find_id, task_argument
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.tasks import Comment, Task
 from dittybag.domain.times import iso
@@ -27,22 +28,27 @@ from dittybag.domain.times import iso
 if TYPE_CHECKING:
     from dittybag.domain.task_graph import GraphTask
     from dittybag.services.task_details import TaskDetails
+    from dittybag.services.workspace import WorkspaceSession
 
 #: The length of the bar that shows how many parts are done.
 _BAR: Final = 20
 
 
 @click.command("show", StrictCommand)
-@click.argument("id", type=int)
+@task_argument
 @in_workspace
-def show(id: int, options: WorkspaceOptions) -> None:
+def show(task: str, options: WorkspaceOptions) -> None:
     """Show a task: its fields, parts and comments, what it waits for, what it blocks, and who holds it.
 
     \b
     Example:
       dittybag task show 3
     """
-    details = options.run(lambda session: session.workspace.tasks.details(session.caller, id))
+
+    async def find(session: WorkspaceSession) -> TaskDetails:
+        return await session.workspace.tasks.details(session.caller, await find_id(session, task))
+
+    details = options.run(find)
     if wants_json():
         print_json(_details_data(details))
         return

@@ -11,6 +11,7 @@ from dittybag.cli.read_input import usage_error
 from dittybag.cli.strict_options import StrictCommand, option_group
 from dittybag.cli.task_options import acting_as, actor_option, comment_option, fence_option, run_on_tasks
 from dittybag.cli.task_output import print_marks
+from dittybag.cli.task_reference import find_ids, tasks_argument
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.tasks import TaskStatus
 
@@ -18,34 +19,44 @@ if TYPE_CHECKING:
     from dittybag.services.task_service import TaskMark
     from dittybag.services.workspace import WorkspaceSession
 
-_ids_argument: Final = click.argument("ids", metavar="ID...", type=int, nargs=-1, required=True)
 _work_options: Final = option_group(fence_option, comment_option, actor_option)
 
 
 @click.command("done", StrictCommand)
-@_ids_argument
+@tasks_argument
 @_work_options
 @in_workspace
 def done(
-    ids: tuple[int, ...], options: WorkspaceOptions, fence: int | None, comment: str | None, actor: str | None
+    tasks: tuple[str, ...],
+    options: WorkspaceOptions,
+    fence: int | None,
+    comment: str | None,
+    actor: str | None,
 ) -> None:
     """Mark tasks as completed, all of them or none.
+
+    TASK is the number of a task, its title, or a part of its title that no other title has.
 
     \b
     Examples:
       dittybag task done 3 4
+      dittybag task done "Write tests"
       dittybag task done 3 --fence 41 --comment "Merged as 5f2c1"
     """
-    marks, taken = _finish(ids, options, "done", fence=fence, comment=comment, actor=actor)
+    marks, taken = _finish(tasks, options, "done", fence=fence, comment=comment, actor=actor)
     print_marks(marks, "Completed", "Already completed:", taken)
 
 
 @click.command("review", StrictCommand)
-@_ids_argument
+@tasks_argument
 @_work_options
 @in_workspace
 def review(
-    ids: tuple[int, ...], options: WorkspaceOptions, fence: int | None, comment: str | None, actor: str | None
+    tasks: tuple[str, ...],
+    options: WorkspaceOptions,
+    fence: int | None,
+    comment: str | None,
+    actor: str | None,
 ) -> None:
     """Hand tasks over to be reviewed, all of them or none. What waits for them goes on waiting.
 
@@ -53,16 +64,20 @@ def review(
     Example:
       dittybag task review 3 --fence 41 --comment "See the branch login"
     """
-    marks, taken = _finish(ids, options, "review", fence=fence, comment=comment, actor=actor)
+    marks, taken = _finish(tasks, options, "review", fence=fence, comment=comment, actor=actor)
     print_marks(marks, "To be reviewed:", "Already in review:", taken)
 
 
 @click.command("drop", StrictCommand)
-@_ids_argument
+@tasks_argument
 @_work_options
 @in_workspace
 def drop(
-    ids: tuple[int, ...], options: WorkspaceOptions, fence: int | None, comment: str | None, actor: str | None
+    tasks: tuple[str, ...],
+    options: WorkspaceOptions,
+    fence: int | None,
+    comment: str | None,
+    actor: str | None,
 ) -> None:
     """Drop tasks that will not be done, all of them or none. What waits for them waits no longer.
 
@@ -70,12 +85,12 @@ def drop(
     Example:
       dittybag task drop 3 --comment "Done by the new release"
     """
-    marks, taken = _finish(ids, options, "dropped", fence=fence, comment=comment, actor=actor)
+    marks, taken = _finish(tasks, options, "dropped", fence=fence, comment=comment, actor=actor)
     print_marks(marks, "Dropped", "Already dropped:", taken)
 
 
 def _finish(
-    ids: Sequence[int],
+    tasks: Sequence[str],
     options: WorkspaceOptions,
     status: TaskStatus,
     *,
@@ -83,11 +98,12 @@ def _finish(
     comment: str | None,
     actor: str | None,
 ) -> tuple[list[TaskMark], dict[int, str]]:
-    if fence is not None and len(set(ids)) > 1:
-        usage_error("--fence is that of one task; give one ID")
+    if fence is not None and len(set(tasks)) > 1:
+        usage_error("--fence is that of one task; give one TASK")
 
     async def work(session: WorkspaceSession) -> tuple[list[TaskMark], dict[int, str]]:
         session = acting_as(session, actor)
+        ids = await find_ids(session, tasks)
         return await run_on_tasks(
             session,
             ids,
@@ -101,14 +117,19 @@ def _finish(
 
 
 @click.command("reopen", StrictCommand)
-@_ids_argument
+@tasks_argument
 @in_workspace
-def reopen(ids: tuple[int, ...], options: WorkspaceOptions) -> None:
+def reopen(tasks: tuple[str, ...], options: WorkspaceOptions) -> None:
     """Reopen completed or dropped tasks, all of them or none.
 
     \b
     Example:
       dittybag task reopen 3
     """
-    marks = options.run(lambda session: session.workspace.tasks.reopen_all(session.caller, ids))
+
+    async def work(session: WorkspaceSession) -> list[TaskMark]:
+        ids = await find_ids(session, tasks, ended_first=True)
+        return await session.workspace.tasks.reopen_all(session.caller, ids)
+
+    marks = options.run(work)
     print_marks(marks, "Reopened", "Already open:")

@@ -239,7 +239,7 @@ async def task_list(session: WorkspaceSession, arguments: TaskList) -> ToolResul
         user=session.caller.user,
         # Models pass an empty string for a filter that they do not use.
         project=arguments.project or None,
-        priority=None if arguments.priority is UNSET else arguments.priority,
+        priorities=() if arguments.priority is UNSET else (arguments.priority,),
         completed=None if arguments.show_completed else False,
         limit=arguments.limit,
         offset=min(arguments.offset, _MAX_OFFSET),

@@ -178,7 +178,23 @@ def format_due(due: str, now: datetime) -> str:
         return ("yesterday", "today", "tomorrow")[distance + 1] + time
     if 1 < distance < 7:
         return _DAYS[day.weekday()].capitalize() + time
-    return day.isoformat() + time
+    if -7 < distance < -1:
+        return f"{-distance} days ago"
+    return format_day(day, now.date()) + time
+
+
+def format_due_day(due: str, now: datetime) -> str:
+    """Format a due date with its weekday, as in `Fri 20 Nov`, in the local time zone."""
+    moment = _local_time(due)
+    time = "" if moment is None else f" {moment:%H:%M}"
+    day = date.fromisoformat(local_due_day(due))
+    return f"{_DAYS[day.weekday()][:3].capitalize()} {format_day(day, now.date())}{time}"
+
+
+def format_day(day: date, today: date) -> str:
+    """Format a date, as in `12 Nov`; with the year unless it is this year."""
+    year = "" if day.year == today.year else f" {day.year}"
+    return f"{day.day} {_MONTHS[day.month - 1][:3].capitalize()}{year}"
 
 
 def format_exact_due(due: str) -> str:

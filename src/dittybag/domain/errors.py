@@ -476,7 +476,7 @@ class TaskCycle(Conflict):
 
 
 class AmbiguousReference(Conflict):
-    """A reference matches entities of several kinds or projects."""
+    """A reference matches several entities."""
 
     code = "AMBIGUOUS"
 

@@ -82,13 +82,20 @@ class TaskView(Struct, frozen=True):
 OWN_TASKS: Final = TaskView()
 
 
+#: Highest priority first, then as created, as the task contract lists tasks; highest priority first, then
+#: earliest due date, as the queue hands tasks out; earliest due date first; latest created first; latest
+#: updated first; by title; shortest title first.
+TaskSort = Literal["priority", "queue", "due", "created", "updated", "title", "shortest"]
+
+
 class TaskQuery(Struct, frozen=True, kw_only=True):
-    """Selects tasks of a user, by descending priority, then in creation order. `None` is no condition."""
+    """Selects tasks of a user. `None` is no condition."""
 
     user: str
     view: TaskView = OWN_TASKS
     project: str | None = None
-    priority: int | None = None
+    #: One of these priorities.
+    priorities: tuple[int, ...] = ()
     #: Only completed or only open tasks.
     completed: bool | None = None
     #: One of these statuses.
@@ -104,6 +111,9 @@ class TaskQuery(Struct, frozen=True, kw_only=True):
     text: str = ""
     in_title: bool = True
     in_notes: bool = True
+    order: TaskSort = "priority"
+    #: In the opposite order; tasks without a due date stay behind those that have one.
+    is_reversed: bool = False
     limit: int | None = None
     offset: int = 0
     #: The maximum size of the texts of the returned tasks.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from dittybag.domain.queries import OWN_TASKS, TaskQuery, TaskView
+from dittybag.domain.queries import OWN_TASKS, TaskQuery, TaskSort, TaskView
 from dittybag.domain.tasks import (
     NO_PROJECT,
     Task,
@@ -31,9 +31,19 @@ from dittybag.storage.sql.task_visibility import visible_source, visible_tasks
 #: In microseconds. In every time zone, days begin on a quarter-hour boundary.
 _QUARTER_HOUR: Final = 900_000_000
 _USER: Final = '"user"'
-_ORDER: Final = "ORDER BY priority DESC, id"
-#: The size of the texts of the tasks up to this one.
-_SIZE: Final = f"sum(octet_length(title) + coalesce(octet_length(notes), 0) + 256) OVER ({_ORDER})"
+_UNDATED_LAST: Final = "due_date IS NULL"
+#: The terms of each order, of which the index `tasks_in_order` has at least the beginning of the first two.
+_ORDERS: Final[Mapping[TaskSort, Sequence[str]]] = {
+    "priority": ("priority DESC", "id"),
+    "queue": ("priority DESC", _UNDATED_LAST, "due_date", "id"),
+    "due": (_UNDATED_LAST, "due_date", "priority DESC", "id"),
+    "created": ("created_at DESC", "id DESC"),
+    "updated": ("updated_at DESC", "id DESC"),
+    "title": ("lower(title)", "id"),
+    "shortest": ("length(title)", "id"),
+}
+#: The size of the texts of a task.
+_SIZE: Final = "octet_length(title) + coalesce(octet_length(notes), 0) + 256"
 
 
 class TaskTable:
@@ -60,23 +70,25 @@ class TaskTable:
     async def page(self, query: TaskQuery) -> list[Task]:
         source, bindings = await self._matching(query)
         # The index finds the page, so only its rows are read.
-        page = f"{_ORDER} {bindings.page(query.limit, query.offset)}"
-        clauses = f"WHERE id IN (SELECT id FROM {source} {page}) {_ORDER}"
+        order = _order_by(query)
+        page = f"{order} {bindings.page(query.limit, query.offset)}"
+        clauses = f"WHERE id IN (SELECT id FROM {source} {page}) {order}"
         return await self._rows.select(clauses, *bindings.values)
 
     async def search(self, query: TaskQuery) -> tuple[int, list[Task]]:
         source, bindings = await self._matching(query)
         filters = list(bindings.values)
-        size, fits = "0", ""
+        order, size, fits = _order_by(query), "0", ""
         if query.max_bytes is not None:
-            size, fits = _SIZE, f"WHERE size <= {bindings.add(query.max_bytes)}"
+            # Of the texts of the tasks up to this one.
+            size, fits = f"sum({_SIZE}) OVER ({order})", f"WHERE size <= {bindings.add(query.max_bytes)}"
         rows = await self._driver.rows(
             f"""WITH matched AS (
                     SELECT id AS matched_id, count(*) OVER () AS total, {size} AS size
                     FROM {source}
                 )
                 SELECT {columns_sql("task")}, total FROM matched JOIN tasks ON id = matched_id {fits}
-                {_ORDER} {bindings.page(query.limit, query.offset)}""",
+                {order} {bindings.page(query.limit, query.offset)}""",
             *bindings.values,
         )
         if not rows and query.offset:
@@ -94,8 +106,8 @@ class TaskTable:
             is_project = f"project = {bindings.add(query.project)}"
             or_none = query.project == NO_PROJECT
             conditions.append(f"({is_project} OR project IS NULL)" if or_none else is_project)
-        if query.priority is not None:
-            conditions.append(f"priority = {bindings.add(query.priority)}")
+        if query.priorities:
+            conditions.append(f"priority IN ({', '.join(map(bindings.add, query.priorities))})")
         if query.completed is not None:
             conditions.append(COMPLETED if query.completed else OPEN)
         if query.due_by is not None:
@@ -160,3 +172,14 @@ class TaskTable:
 
     async def in_project(self, project: int) -> list[Task]:
         return await self._rows.select("WHERE project_id = $1 ORDER BY id", project)
+
+
+def _order_by(query: TaskQuery) -> str:
+    terms = _ORDERS[query.order]
+    return f"ORDER BY {', '.join(map(_reversed, terms) if query.is_reversed else terms)}"
+
+
+def _reversed(term: str) -> str:
+    if term == _UNDATED_LAST:
+        return term
+    return term.removesuffix(" DESC") if term.endswith(" DESC") else f"{term} DESC"
