@@ -17,21 +17,32 @@ MAX_NAMES: Final = 200
 #: How long to wait for a PostgreSQL server.
 _CONNECT_SECONDS: Final = 2.0
 
-__all__ = ["NameAbout", "NameLookup", "library_names", "library_prompts", "read_names", "selected_project"]
+__all__ = [
+    "MAX_NAMES",
+    "NameAbout",
+    "NameLookup",
+    "library_names",
+    "library_prompts",
+    "read_names",
+    "selected_project",
+]
 
 
-def read_names(settings: Settings, work: Callable[[NameLookup], Awaitable[T]]) -> T:
-    """Run `work` on a connection of its own, which does not create, migrate or change the database."""
+def read_names(settings: Settings, work: Callable[[NameLookup], Awaitable[T]], limit: int = MAX_NAMES) -> T:
+    """Run `work` on a connection of its own, which does not create, migrate or change the database.
+
+    `limit`: the maximum number of names.
+    """
     if not is_file(settings.database):
-        return _read_from_server(settings.database, work)
+        return _read_from_server(settings.database, work, limit)
     from dittybag.storage.sqlite.snapshots import open_snapshot
     from dittybag.storage.sqlite.sqlite_driver import SqliteDriver, run_synchronously
 
     with open_snapshot(settings.database) as connection:
-        return run_synchronously(work(NameLookup(SqliteDriver(connection), MAX_NAMES)))
+        return run_synchronously(work(NameLookup(SqliteDriver(connection), limit)))
 
 
-def _read_from_server(url: str, work: Callable[[NameLookup], Awaitable[T]]) -> T:
+def _read_from_server(url: str, work: Callable[[NameLookup], Awaitable[T]], limit: int) -> T:
     from dittybag.protocol.lazy_asyncio import asyncio
     from dittybag.storage.postgres.postgres_connections import connect, parse_address
     from dittybag.storage.postgres.postgres_driver import PostgresDriver
@@ -39,7 +50,7 @@ def _read_from_server(url: str, work: Callable[[NameLookup], Awaitable[T]]) -> T
     async def run() -> T:
         connection = await connect(parse_address(url), writable=False, seconds=_CONNECT_SECONDS)
         try:
-            return await work(NameLookup(PostgresDriver(connection), MAX_NAMES))
+            return await work(NameLookup(PostgresDriver(connection), limit))
         finally:
             await connection.close()
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from dittybag.config import Settings
     from dittybag.domain.prompts import Argument
 
+#: Where a context has the maximum number of names, if it is not the one for completion.
+LIMIT: Final = "dittybag.name_completion.limit"
+
 #: Returns the completions of a word. Takes the same arguments as `click.Parameter.shell_complete`.
 Completer: TypeAlias = Callable[[click.Context, str], list[CompletionItem]]
 _Names: TypeAlias = Callable[["NameLookup", "Settings", str], Awaitable[Sequence["NameAbout"]]]
@@ -45,10 +48,11 @@ def _settings(ctx: click.Context) -> Settings:
 
 def _stored(names: _Names) -> Completer:
     def complete(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        from dittybag.assembly.completed_names import read_names
+        from dittybag.assembly.completed_names import MAX_NAMES, read_names
 
         settings = _settings(ctx)
-        return items(read_names(settings, lambda lookup: names(lookup, settings, incomplete)))
+        limit = ctx.meta.get(LIMIT, MAX_NAMES)
+        return items(read_names(settings, lambda lookup: names(lookup, settings, incomplete), limit))
 
     return complete
 
@@ -145,6 +149,13 @@ def _arguments_of(settings: Settings, prompt: str) -> tuple[Argument, ...]:
     return read_names(settings, read)
 
 
+def _arguments_or_files(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    """Complete the arguments of a prompt, and files after `--`."""
+    from dittybag.cli.prompt_run import PROGRAM
+
+    return (_files if PROGRAM in ctx.meta else _arguments)(ctx, incomplete)
+
+
 def _files(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(incomplete, type="file")]
 
@@ -166,6 +177,8 @@ _PARAMETERS: Final[dict[str, Completer]] = {
     "prompt show name": _prompts,
     "prompt render name": _all_prompts,
     "prompt render values": _arguments,
+    "prompt run name": _all_prompts,
+    "prompt run values": _arguments_or_files,
     "prompt add tags": _tags,
     "prompt add file": _files,
     "prompt edit name": _prompts,
