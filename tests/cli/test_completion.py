@@ -2,43 +2,54 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import re
+import select
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
 
+from dittybag.cli.commands import dittybag as group
+from dittybag.cli.name_completion import completed_parameters
 from dittybag.cli.serve import USAGE, parse_options
 from dittybag.cli.serve_completion import serve_command
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import TOOLSETS
 from tests import programs
 from tests.cli.cli_runner import dittybag
+from tests.cli.command_reference import iterate_commands, root_context
 from tests.stdio_server_process import ROOT
 
 SHELLS = ("bash", "zsh", "fish")
 
 
-def completions(home: Path, line: str) -> list[str]:
-    """Return the completions that bash offers for the last word of a line."""
-    words = line.split(" ")
-    variables = {
-        "_DITTYBAG_COMPLETE": "bash_complete",
-        "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words) - 1),
-    }
-    result = dittybag(home, variables=variables)
+#: A name that every shell must quote.
+ODD_NAME = "my pro$ject's"
+
+
+def completions(home: Path, line: str, **variables: str) -> list[str]:
+    """Return the completions of the last word of a line."""
+    return [name for name, _ in described_completions(home, *line.split(" ")[1:], **variables)]
+
+
+def described_completions(home: Path, *words: str, **variables: str) -> list[tuple[str, str]]:
+    """Return the completions of the last word, with their descriptions, as zsh gets them."""
+    result = dittybag(home, "--", *words, variables={"_DITTYBAG_COMPLETE": "zsh", **variables})
     assert result.stderr == ""
-    return [item.partition(",")[2] for item in result.stdout.splitlines() if item]
+    kind, *lines = result.stdout.splitlines()
+    return list(zip(lines[::2], lines[1::2], strict=True)) if kind == "names" else [(kind, "")]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_script_is_valid_in_its_shell(tmp_path: Path, shell: str) -> None:
     script = dittybag(tmp_path, "completion", shell).stdout
-    assert "_DITTYBAG_COMPLETE" in script
-    assert f"{shell}_complete" in script
+    assert f"_DITTYBAG_COMPLETE={shell}" in script
     subprocess.run([programs.SHELLS[shell].require(), "-n"], input=script, text=True, timeout=30, check=True)
     assert list(tmp_path.iterdir()) == []
 
@@ -49,36 +60,153 @@ def test_an_unknown_shell_is_rejected(tmp_path: Path) -> None:
     assert result.stdout == ""
 
 
-def test_a_real_bash_completes_commands_and_options(tmp_path: Path) -> None:
-    bash = programs.SHELLS["bash"].require()
-    program = tmp_path / "dittybag"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dittybag "$@"\n')
-    program.chmod(0o755)
-    script = """
-        eval "$(dittybag completion bash)"
-        complete -p dittybag >&2
-        for line in "dittybag back" "dittybag doctor --f" "dittybag completion z" \
-                    "dittybag serve --read-o"; do
-            COMP_WORDS=($line); COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 )); COMPREPLY=()
-            _dittybag_completion dittybag
-            echo "${COMPREPLY[*]}"
-        done
-    """
-    result = subprocess.run(
-        [bash, "--noprofile", "--norc", "-c", script],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "PATH": f"{tmp_path}:{os.environ['PATH']}",
-            "DITTYBAG_HOME": str(tmp_path / "home"),
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert "_dittybag_completion" in result.stderr
-    assert result.stdout.splitlines() == ["backup", "--fix", "zsh", "--read-only"]
+class ShellTerminal:
+    """A shell in a pseudo-terminal, in which `dittybag` prints its arguments instead of running a command."""
+
+    def __init__(self, shell: str, folder: Path, home: Path) -> None:
+        program = folder / "dittybag"
+        program.write_text(
+            f'''#!/bin/sh
+            if [ -n "$_DITTYBAG_COMPLETE" ] || [ "$1" = completion ]; then
+                exec "{sys.executable}" -m dittybag "$@"
+            fi
+            printf "<%s>" "$@"
+            '''
+        )
+        program.chmod(0o755)
+        options = {"bash": ["--norc", "--noprofile"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
+        controller, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
+        self._controller = controller
+        self._process = subprocess.Popen(
+            [programs.SHELLS[shell].require(), *options, "-i"],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "PATH": f"{folder}:{os.environ['PATH']}",
+                "DITTYBAG_HOME": str(home),
+                "HOME": str(folder),
+                "TERM": "dumb",
+                "LC_ALL": "C.UTF-8",
+            },
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # one thread
+        )
+        os.close(terminal)
+
+    def type(self, keys: str, until: str) -> str:
+        """Type keys, wait until the shell has printed a text, and return what it has printed."""
+        os.write(self._controller, keys.encode())
+        screen = b""
+        while until.encode() not in screen:
+            assert select.select([self._controller], [], [], 30)[0], screen
+            screen += os.read(self._controller, 1 << 16)
+        return screen.decode(errors="replace")
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._controller)
+
+
+LOAD_SCRIPT = {
+    "bash": 'eval "$(dittybag completion bash)"',
+    "zsh": 'eval "$(dittybag completion zsh)"',
+    "fish": "dittybag completion fish | source",
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_real_shell_completes_and_quotes_names(tmp_path: Path, shell: str) -> None:
+    home = tmp_path / "home"
+    dittybag(home, "project", "create", ODD_NAME)
+    dittybag(home, "prompt", "add", "greet", "Say {{ phrase }} to {{ who }}")
+    library = home / "libraries" / "team"
+    library.mkdir(parents=True)
+    (library / "commit.md").write_text("---\narguments: [{name: branch}]\n---\nMessage for {{ branch }}.")
+    terminal = ShellTerminal(shell, tmp_path, home)
+    try:
+        terminal.type(f"{LOAD_SCRIPT[shell]}\recho rea''dy\r", "ready")
+        # Unquoted, in an open quote, and after the equals sign of an option.
+        for start in ("-p my", '-p "my', "--project=my"):
+            terminal.type(f"dittybag prompt list {start}\t", "ject")
+            arguments = f"<-p><{ODD_NAME}>" if start.startswith("-p") else f"<--project={ODD_NAME}>"
+            terminal.type("\r", f"<prompt><list>{arguments}")
+        # A colon and an equals sign, which are the ends of words in bash.
+        terminal.type("dittybag prompt render te\t", "am:")
+        terminal.type("com\t", "mit")
+        terminal.type("bra\t", "nch=")
+        terminal.type("main\r", "<prompt><render><team:commit><branch=main>")
+        # Arguments that are given are left out.
+        terminal.type("dittybag prompt render greet phrase=hello \t", "who=")
+        terminal.type("me\r", "<prompt><render><greet><phrase=hello><who=me>")
+    finally:
+        terminal.close()
+
+
+def test_bash_lists_numbers_of_tasks_with_their_titles(tmp_path: Path) -> None:
+    dittybag(tmp_path, "task", "add", "Write tests")
+    dittybag(tmp_path, "task", "add", "Write docs")
+    asked = {"_DITTYBAG_COMPLETE": "bash"}
+    breaks = " \t\n\"'@><=;|&(:"
+    listed = dittybag(tmp_path, "--", "dittybag task done ", breaks, "63", variables=asked).stdout
+    assert listed.splitlines() == ["names", "2  (Write docs)", "1  (Write tests)"]
+    inserted = dittybag(tmp_path, "--", "dittybag task done ", breaks, "9", variables=asked).stdout
+    assert inserted.splitlines() == ["names", "2", "1"]
+
+
+def test_every_completed_parameter_exists() -> None:
+    known = {
+        " ".join((*ctx.command_path.split()[1:], parameter.name or ""))
+        for command, ctx in iterate_commands(group, root_context())
+        for parameter in command.params
+    }
+    assert set(completed_parameters()) - known == set()
+
+
+def test_stored_names_complete(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    dittybag(home, "project", "create", "website")
+    library = home / "libraries" / "team"
+    library.mkdir(parents=True)
+    (library / "commit.md").write_text("Text")
+    dittybag(home, "prompt", "add", "greet", "Hi {{ tone }}", "-t", "fun", "--title", "A greeting")
+    dittybag(home, "prompt", "add", "deploy", "Deploy", "-p", "website", "-t", "ops")
+    dittybag(home, "resource", "add", "-", "--name", "api.md", stdin="x")
+    for title in ("One", "Two", "Three"):
+        dittybag(home, "task", "add", title, "-l", "home", "--assignee", "ann")
+    dittybag(home, "task", "done", "2")
+    dittybag(home, "user", "add", "ben")
+
+    def of(*words: str, **variables: str) -> list[str]:
+        return [name for name, _ in described_completions(home, *words, **variables)]
+
+    assert described_completions(home, "prompt", "show", "") == [("greet", "A greeting")]
+    assert of("prompt", "show", "x") == []
+    # Options before the word, the environment and the folder select the project.
+    assert of("prompt", "show", "-p", "website", "") == ["deploy"]
+    assert of("prompt", "show", "", DITTYBAG_PROJECT="website") == ["deploy"]
+    assert of("prompt", "render", "") == ["greet", "team:"]
+    assert of("prompt", "render", "team:") == ["team:commit"]
+    assert of("library", "show", "") == ["team"]
+    assert of("prompt", "list", "--tag", "") == ["fun"]
+    assert of("tag", "add", "greet", "f") == ["fun"]
+    assert of("resource", "show", "") == ["api.md"]
+    assert of("resource", "show", "dittybag://") == ["dittybag://resources/api.md"]
+    assert described_completions(home, "task", "done", "") == [("3", "Three"), ("1", "One")]
+    assert of("task", "done", "3", "") == ["1"]
+    assert of("task", "reopen", "") == ["2"]
+    assert of("task", "show", "2") == ["2"]
+    assert of("task", "add", "x", "--label", "") == ["home"]
+    assert of("history", "--actor", "", DITTYBAG_ACTOR="x") != []
+    assert of("project", "share", "website", "") == ["ben"]
+    assert of("connect", "claude-") == ["claude-code", "claude-desktop"]
+    assert of("prompt", "add", "x", "--file", "") == ["files"]
+    assert of("project", "link", "") == ["folders"]
+    assert of("task", "done", "", "--workspace", "other") == []
 
 
 def test_commands_complete_without_creating_files(tmp_path: Path) -> None:
@@ -114,7 +242,7 @@ def test_completed_options_are_those_that_serve_accepts() -> None:
 
 def test_projects_and_workspaces_complete_without_creating_a_database(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    assert completions(home, "dittybag serve --project ") == []
+    assert dittybag(home, "--", "serve", "-", variables={"_DITTYBAG_COMPLETE": "zsh"}).stdout != ""
     assert completions(home, "dittybag serve --workspace ") == []
     assert not home.exists()
     dittybag(home, "project", "create", "website")
@@ -124,4 +252,8 @@ def test_projects_and_workspaces_complete_without_creating_a_database(tmp_path: 
     assert completions(home, "dittybag serve --workspace ") == ["default", "other"]
     assert completions(home, f"dittybag serve --db {home}/other.db --project we") == ["webshop"]
     (home / "default.db").write_text("no database")
-    assert completions(home, "dittybag serve --project we") == []
+    # An error prints nothing, not even the kind of completion.
+    broken = dittybag(
+        home, "--", "serve", "--project", "we", variables={"_DITTYBAG_COMPLETE": "zsh"}, status=1
+    )
+    assert broken.stdout + broken.stderr == ""

@@ -21,6 +21,7 @@ from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.backups import ASIDE_INFIX, TEMPORARY_SUFFIX
 from dittybag.storage.sqlite.integrity_check import CheckedPart, IntegrityProblem, LargeEntity, ReportProgress
+from dittybag.storage.sqlite.snapshots import open_snapshot
 
 __all__ = [
     "DoctorReport",
@@ -227,7 +228,7 @@ def _inside(
     settings: Settings, report: ReportProgress, largest: list[list[LargeEntity]]
 ) -> Iterator[Finding]:
     path = settings.database
-    with integrity_check.open_snapshot(path) as connection:
+    with open_snapshot(path) as connection:
         number = integrity_check.schema_version(connection)
         yield from _schema_version(number)
         if number and integrity_check.journal_mode(connection) != "wal":

@@ -7,15 +7,13 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from dittybag.assembly.project_names import project_names
+from dittybag.assembly.completed_names import read_names
 from dittybag.assembly.store_factory import is_file
 from dittybag.clients.connector import parse_launch
 from dittybag.config import Settings, SettingsError, settings
 from dittybag.domain.errors import StorageError
 from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
 
-#: Maximum number of projects that are compared.
-_MAX_PROJECTS: Final = 10_000
 #: Variables that determine the data folder and that clients pass on. All others are those of the entry.
 _INHERITED: Final = ("HOME", "XDG_DATA_HOME")
 
@@ -74,7 +72,11 @@ def _database_problem(chosen: Settings, *, is_chosen: bool) -> str | None:
             else f"the project '{project}' does not exist in {path}"
         )
     try:
-        names = project_names(chosen, project, _MAX_PROJECTS)
+        found = read_names(chosen, lambda names: names.project(project))
     except StorageError as error:
         return str(error)
-    return None if project in (*names, AUTOMATIC) else f"the project '{project}' does not exist in {path}"
+    return (
+        None
+        if found is not None or project == AUTOMATIC
+        else f"the project '{project}' does not exist in {path}"
+    )

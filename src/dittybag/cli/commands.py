@@ -102,12 +102,17 @@ class _LazyGroup(click.Group):
 
 @click.group(cls=_LazyGroup, invoke_without_command=True)
 @click.version_option(__version__, message="dittybag %(version)s")
+@click.option("--no-pager", is_flag=True, help="Show long output without a pager.")
 @click.pass_context
-def dittybag(ctx: click.Context) -> None:
+def dittybag(ctx: click.Context, *, no_pager: bool) -> None:
     """Share prompts, resources and tasks with your AI agents over MCP.
 
     Start with `dittybag demo` for a tour, or `dittybag connect` to add Dittybag to your MCP clients.
     """
+    if no_pager:
+        from dittybag.cli.pager import turn_off
+
+        turn_off()
     if ctx.invoked_subcommand is None:
         from dittybag.cli.welcome import welcome
 
@@ -116,6 +121,10 @@ def dittybag(ctx: click.Context) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command and return its exit status."""
+    if shell := os.environ.get("_DITTYBAG_COMPLETE"):
+        from dittybag.cli.shell_completion import print_completions
+
+        return print_completions(dittybag, shell, arguments)
     # An incorrect command line is reported before its options are parsed.
     use_json(is_json="--json" in arguments)
     # `None` lets click decide: colours on a terminal only.

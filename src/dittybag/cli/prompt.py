@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from dittybag.cli.output import note, print_deleted, print_result
 from dittybag.cli.prompt_read_commands import get_prompt, list_prompts, render, show
+from dittybag.cli.prompt_run import run
 from dittybag.cli.read_input import STREAM, read_text, refuse, text, usage_error
 from dittybag.cli.strict_options import StrictGroup, option_group
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
@@ -52,6 +53,7 @@ def command() -> None:
 command.add_command(list_prompts)
 command.add_command(show)
 command.add_command(render)
+command.add_command(run)
 
 
 def parse_argument(value: str) -> Argument:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import click
 import msgspec
 
+from dittybag.cli.clipboard import copy_option, copy_text
 from dittybag.cli.error_output import wants_json
 from dittybag.cli.output import (
     clip_line,
@@ -144,8 +145,9 @@ def _row(prompt: PromptSummary) -> tuple[str, ...]:
 @click.command("show", StrictCommand)
 @click.argument("name", type=text)
 @click.option("--raw", is_flag=True, help="Print only the content, also on a terminal.")
+@copy_option
 @in_project
-def show(name: str, options: WorkspaceOptions, *, raw: bool) -> None:
+def show(name: str, options: WorkspaceOptions, *, raw: bool, copy: bool) -> None:
     """Show a prompt. NAME is its name, id or title.
 
     If the output is a file or a pipe, only the content is printed, byte for byte.
@@ -156,8 +158,12 @@ def show(name: str, options: WorkspaceOptions, *, raw: bool) -> None:
       dittybag prompt show code-review > review.md
     """
     prompt = get_prompt(options, name)
+    if copy:
+        copy_text(prompt.content)
     if wants_json():
         print_result(to_data(prompt))
+    elif copy:
+        return
     elif raw or not sys.stdout.isatty():
         write_text(prompt.content)
     else:
@@ -192,16 +198,22 @@ def _describe_argument(argument: Argument) -> str:
     return f"{argument.name}{need}{choices}{about}"
 
 
-@click.command("render", StrictCommand)
-@click.argument("name", type=text)
-@click.argument("values", metavar="[KEY=VALUE]...", type=text, nargs=-1)
-@click.option(
+arguments_option: Final = click.option(
     "--args-json",
     metavar="FILE",
     help="Read arguments from a file with a JSON object; `-` reads standard input.",
 )
+
+
+@click.command("render", StrictCommand)
+@click.argument("name", type=text)
+@click.argument("values", metavar="[KEY=VALUE]...", type=text, nargs=-1)
+@arguments_option
+@copy_option
 @in_project
-def render(name: str, options: WorkspaceOptions, values: tuple[str, ...], args_json: str | None) -> None:
+def render(
+    name: str, options: WorkspaceOptions, values: tuple[str, ...], args_json: str | None, *, copy: bool
+) -> None:
     """Render a prompt with the given arguments. NAME may be LIBRARY:PROMPT.
 
     On a terminal, the command asks for missing required arguments. A prompt with roles is printed with a
@@ -212,15 +224,24 @@ def render(name: str, options: WorkspaceOptions, values: tuple[str, ...], args_j
       dittybag prompt render explain-error error="no such table" language=SQL
       dittybag prompt render team:commit --args-json values.json
     """
-    given = {**(_read_arguments(args_json) if args_json else {}), **_parse_pairs(values)}
-    messages = (_render_library if ":" in name else _render_stored)(options, name, given)
-    rendered = with_role_lines(messages)
+    rendered, messages = render_prompt(options, name, values, args_json)
+    if copy:
+        copy_text(rendered)
     if wants_json():
         print_result(
             {"name": name, "text": rendered, "messages": [message._asdict() for message in messages]}
         )
-    else:
+    elif not copy:
         write_text(rendered)
+
+
+def render_prompt(
+    options: WorkspaceOptions, name: str, values: Sequence[str], args_json: str | None
+) -> tuple[str, Messages]:
+    """Render a stored prompt or one of a library: its text with role lines, and its messages."""
+    given = {**(_read_arguments(args_json) if args_json else {}), **_parse_pairs(values)}
+    messages = (_render_library if ":" in name else _render_stored)(options, name, given)
+    return with_role_lines(messages), messages
 
 
 def _parse_pairs(values: Sequence[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.completion import complete_projects, complete_workspaces, completion_items
+from dittybag.cli.name_completion import items
 from dittybag.cli.serve import USAGE
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _OPTION: Final = re.compile(r"^  (?:-h, )?(--[a-z-]+)(?: (\[?[A-Z][A-Z:]*\]?))? 
 def _complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from dittybag.contracts.profiles import PROFILES
 
-    return completion_items(name for name in PROFILES if name.startswith(incomplete))
+    return items(name for name in PROFILES if name.startswith(incomplete))
 
 
 def _complete_toolsets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -29,17 +29,12 @@ def _complete_toolsets(ctx: click.Context, param: click.Parameter, incomplete: s
     # The value is a comma-separated list; complete its last item.
     before, comma, last = incomplete.rpartition(",")
     others = before.split(",")
-    return completion_items(
-        before + comma + name for name in TOOLSETS if name.startswith(last) and name not in others
-    )
+    return items(before + comma + name for name in TOOLSETS if name.startswith(last) and name not in others)
 
 
 _VALUES: Final[dict[str, dict[str, Any]]] = {
     "--profile": {"shell_complete": _complete_profiles},
     "--toolsets": {"shell_complete": _complete_toolsets},
-    "--project": {"shell_complete": complete_projects},
-    "--workspace": {"shell_complete": complete_workspaces},
-    "--db": {"type": click.Path()},
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,30 @@ class StrictCommand(click.Command):
             for parameter, times in Counter(order).items():
                 if times > 1 and isinstance(parameter, click.Option) and _takes_one_value(parameter):
                     raise click.UsageError(f"{max(parameter.opts, key=len)} can be given only once.", ctx)
-        return super().parse_args(ctx, args)
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            from dittybag.cli.missing_names import pick_missing
+
+            picked = pick_missing(ctx, given, error.param)
+            if picked is None:
+                raise
+            return super().parse_args(ctx, [*given, "--", picked])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if not sys.stdout.isatty():
+            return super().invoke(ctx)
+        from dittybag.cli.pager import paged_output
+
+        with paged_output(command_words(ctx)):
+            return super().invoke(ctx)
+
+
+def command_words(ctx: click.Context) -> str:
+    """Return the names of a command and its groups, such as `prompt show`, also if an alias was typed."""
+    own = ctx.command.name or ""
+    return own if ctx.parent is None or ctx.parent.parent is None else f"{command_words(ctx.parent)} {own}"
 
 
 def _takes_one_value(option: click.Option) -> bool:

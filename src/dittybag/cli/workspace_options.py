@@ -12,7 +12,6 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.cli.completion import complete_projects, complete_workspaces
 from dittybag.cli.output import clip_line, json_option
 from dittybag.cli.read_input import close_matches, suggestion, text
 from dittybag.cli.strict_options import option_group
@@ -200,7 +199,6 @@ _workspace_options: Final = option_group(
         "--workspace",
         metavar="NAME",
         type=text,
-        shell_complete=complete_workspaces,
         help="Name of a database in the data folder.",
     ),
     click.option("--db", metavar="FILE", type=text, help="Path or URL of a database."),
@@ -215,7 +213,6 @@ def _project_option(default: str) -> Callable[[Callable[..., Any]], Callable[...
         "project_name",
         metavar="NAME",
         type=text,
-        shell_complete=complete_projects,
         help=f"Project, or `auto` for that of the current folder (default: {default}).",
     )
 

@@ -27,11 +27,11 @@ from dittybag.storage.sqlite.backups import FileRefused, back_up, restore
 from dittybag.storage.sqlite.integrity_check import (
     check_integrity,
     is_safe_sqlite_version,
-    open_snapshot,
     rebuild_index,
     sqlite_version,
 )
 from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations
+from dittybag.storage.sqlite.snapshots import open_snapshot
 from dittybag.storage.sqlite.sqlite_connections import APPLICATION_ID
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.stdio_server_process import ROOT

@@ -17,6 +17,7 @@ from dittybag.storage.sqlite.index_structure import Level, read_levels
 from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from dittybag.storage.sqlite.sqlite_text_search import FULL_TEXT_INDEXES, PendingIndex
+from dittybag.storage.sqlite.snapshots import open_snapshot
 from tests.storage_contract.store_session import open_session
 
 #: The segments of a level that are merged.
@@ -60,7 +61,7 @@ async def test_segments_of_single_writes_are_merged_while_nobody_writes(tmp_path
     assert sum(segment.rows - segment.deleted for segment in segments) == 3 * MERGED - 1
     assert sum(segment.pages for segment in segments) >= len(segments)
     await store.close()
-    with integrity_check.open_snapshot(str(path)) as connection:
+    with open_snapshot(str(path)) as connection:
         assert integrity_check.check_integrity(connection, str) == []
 
 

@@ -14,6 +14,7 @@ from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations, migrate
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
+from dittybag.storage.sqlite.snapshots import open_snapshot
 from tests.storage.sqlite.schema import FILE, migrated_schema
 from tests.storage_contract.store_session import open_session
 
@@ -134,7 +135,7 @@ async def test_prompts_from_before_counts_were_kept_are_counted(tmp_path: Path) 
     counted = [(tag.name, tag.prompt_count) for tag in await prompts.tags(session.caller)]
     assert counted == [("all", 2), ("t1", 1), ("t2", 1)]
     await store.close()
-    with integrity_check.open_snapshot(path) as connection:
+    with open_snapshot(path) as connection:
         assert integrity_check.check_integrity(connection, str) == []
 
 
@@ -153,7 +154,7 @@ async def test_entities_from_before_the_ranked_search_are_found(tmp_path: Path) 
             """DROP TABLE word_frequencies; DROP TABLE word_index; DELETE FROM migrations WHERE number >= 9"""
         )
         connection.pragma("user_version", 8)
-    with integrity_check.open_snapshot(path) as connection:
+    with open_snapshot(path) as connection:
         assert integrity_check.check_integrity(connection, str) == []
     store = SqliteStore(path)
     session = await open_session(store)
@@ -161,5 +162,5 @@ async def test_entities_from_before_the_ranked_search_are_found(tmp_path: Path) 
     assert {hit.kind for hit in page.hits} == {"prompt", "resource", "task"}
     assert (await session.workspace.search.ranked(session.caller, RankedQuery("tagged"))).total == 1
     await store.close()
-    with integrity_check.open_snapshot(path) as connection:
+    with open_snapshot(path) as connection:
         assert integrity_check.check_integrity(connection, str) == []

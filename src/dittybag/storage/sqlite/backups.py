@@ -30,11 +30,11 @@ from dittybag.storage.sqlite.integrity_check import (
     check_integrity,
     check_structure,
     newest_seq,
-    open_snapshot,
     rebuild_index,
     schema_version,
 )
 from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate
+from dittybag.storage.sqlite.snapshots import open_snapshot
 from dittybag.storage.sqlite.sqlite_connections import (
     connect,
     prepare_folder,
