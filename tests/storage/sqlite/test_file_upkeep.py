@@ -15,9 +15,9 @@ from dittybag.domain.queries import PromptQuery
 from dittybag.storage.sqlite import file_upkeep, integrity_check, log_checkpoints
 from dittybag.storage.sqlite.index_structure import Level, read_levels
 from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate
+from dittybag.storage.sqlite.snapshots import open_snapshot
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from dittybag.storage.sqlite.sqlite_text_search import FULL_TEXT_INDEXES, PendingIndex
-from dittybag.storage.sqlite.snapshots import open_snapshot
 from tests.storage_contract.store_session import open_session
 
 #: The segments of a level that are merged.

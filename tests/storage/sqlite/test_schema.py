@@ -13,8 +13,8 @@ from dittybag.services.search_service import RankedQuery
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations, migrate
-from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from dittybag.storage.sqlite.snapshots import open_snapshot
+from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.storage.sqlite.schema import FILE, migrated_schema
 from tests.storage_contract.store_session import open_session
 
