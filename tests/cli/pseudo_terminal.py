@@ -39,7 +39,7 @@ def run_in_terminal(
     process = ForkedProcess(
         "dittybag",
         *arguments,
-        env=inherited | {"DITTYBAG_HOME": str(home), "TERM": "xterm"} | dict(variables),
+        env=inherited | {"DITTYBAG_HOME": str(home), "TERM": "xterm", "PAGER": "cat"} | dict(variables),
         stdin=terminal,
         stdout=terminal if stdout is None else stdout,
         stderr=terminal,

@@ -498,9 +498,17 @@ def test_edit_does_not_overwrite_concurrent_changes(tmp_path: Path) -> None:
     [kept] = draft_files(tmp_path)
     assert result.stdout == ""
     assert result.stderr.splitlines() == [
+        "--- as it is stored now",
+        "+++ your text",
+        "@@ -5,4 +5,4 @@",
+        " tags: []",
+        " arguments: []",
+        " ---",
+        "-Theirs",
+        "+Mine",
         "error: Prompt 'x' was changed by someone else; read it again",
         f"hint: your text is in {kept}",
-        f"hint: to overwrite the prompt, run: dittybag prompt update x --file {kept}",
+        f"hint: to continue with it, run: dittybag prompt edit x --draft {kept}",
     ]
     assert kept.read_text() == "Mine\n"
     assert prompt_content(tmp_path, "x") == "Theirs"

@@ -170,6 +170,7 @@ _EVERYWHERE: Final[dict[str, Completer]] = {
     "assignee": _actors,
     "labels": _labels,
     "args_json": _files,
+    "draft": _files,
 }
 #: A command and one of its parameters.
 _PARAMETERS: Final[dict[str, Completer]] = {
@@ -196,6 +197,7 @@ _PARAMETERS: Final[dict[str, Completer]] = {
     "resource add file": _files,
     "resource show name": _resources,
     "resource show output": _files,
+    "resource edit name": _resources,
     "resource update reference": _resources,
     "resource update file": _files,
     "resource delete names": _resources,
@@ -207,6 +209,7 @@ _PARAMETERS: Final[dict[str, Completer]] = {
     "task delete ids": _tasks,
     "task done ids": _open_tasks,
     "task drop ids": _open_tasks,
+    "task edit id": _tasks,
     "task graph id": _tasks,
     "task import source": _files,
     "task release id": _open_tasks,

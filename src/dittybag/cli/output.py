@@ -255,10 +255,10 @@ def format_time(moment: int) -> str:
     return format_ago(moment, time.time_ns() // 1000) if sys.stdout.isatty() else iso(moment)
 
 
-def print_diff(lines: Iterable[str]) -> None:
-    """Print the lines of a unified diff of untrusted texts, in colours."""
+def print_diff(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print the lines of a unified diff of untrusted texts, in colours. `err`: to standard error."""
     for line in lines:
-        click.secho(terminal_safe(line), fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
+        click.secho(terminal_safe(line), fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]), err=err)
 
 
 # Progress

@@ -139,6 +139,9 @@ class _ErrorStream:
         self._stream = stream
 
     def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            # Click finds out in this way whether it is a text stream.
+            raise TypeError("write() argument must be str")
         if text:
             self._page.report(text)
         return len(text)

@@ -25,6 +25,7 @@ from dittybag.cli.output import (
 )
 from dittybag.cli.prompt_read_commands import projects_hint
 from dittybag.cli.read_input import STREAM, label, read_bytes, refuse, text, usage_error
+from dittybag.cli.resource_edit import edit
 from dittybag.cli.strict_options import StrictGroup, option_group
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.display import format_size
@@ -44,6 +45,8 @@ _INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 def command() -> None:
     """Manage resources, text or binary."""
 
+
+command.add_command(edit)
 
 #: The options for the parts of a resource.
 _resource_options: Final = option_group(

@@ -17,6 +17,7 @@ _COMMANDS: Final = {
     "delete": ("task_edit", "delete"),
     "done": ("task_status", "done"),
     "drop": ("task_status", "drop"),
+    "edit": ("task_editor", "edit"),
     "graph": ("task_graph", "graph"),
     "import": ("task_import", "import_tasks"),
     "list": ("task_list", "list_tasks"),
