@@ -200,6 +200,7 @@ def test_stored_names_complete(tmp_path: Path) -> None:
     assert of("task", "done", "3", "") == ["1"]
     assert of("task", "reopen", "") == ["2"]
     assert of("task", "show", "2") == ["2"]
+    assert described_completions(home, "task", "show", "t") == [("Three", "task 3")]
     assert of("task", "add", "x", "--label", "") == ["home"]
     assert of("history", "--actor", "", DITTYBAG_ACTOR="x") != []
     assert of("project", "share", "website", "") == ["ben"]

@@ -74,7 +74,7 @@ def require_at_most(count: int, modules: set[str]) -> None:
         # Tasks are listed with their claims and with what they wait for.
         ("task list", 94),
         ("prompt list", 88),
-        ("resource list", 87),
+        ("resource list", 88),
         # Projects are listed with the folders that are linked to them.
         ("project list", 90),
         ("history", 88),

@@ -68,6 +68,9 @@ def _in_project(names: _NamesInProject) -> Completer:
 
 
 async def _read_tasks(lookup: NameLookup, incomplete: str, *, ended: bool | None) -> Sequence[NameAbout]:
+    """Return numbers of tasks, or titles of open tasks if the word is not the start of a number."""
+    if incomplete and not incomplete.isdigit() and not ended:
+        return await lookup.task_titles(DEFAULT_USER, incomplete)
     return await lookup.tasks(DEFAULT_USER, incomplete, ended=ended)
 
 
@@ -204,20 +207,20 @@ _PARAMETERS: Final[dict[str, Completer]] = {
     "task add parent": _open_tasks,
     "task add blocked_by": _open_tasks,
     "task add links": _items,
-    "task claim id": _open_tasks,
-    "task comment id": _tasks,
-    "task delete ids": _tasks,
-    "task done ids": _open_tasks,
-    "task drop ids": _open_tasks,
-    "task edit id": _tasks,
-    "task graph id": _tasks,
+    "task claim task": _open_tasks,
+    "task comment task": _tasks,
+    "task delete tasks": _tasks,
+    "task done tasks": _open_tasks,
+    "task drop tasks": _open_tasks,
+    "task edit task": _tasks,
+    "task graph task": _tasks,
     "task import source": _files,
-    "task release id": _open_tasks,
-    "task renew id": _open_tasks,
-    "task reopen ids": _ended_tasks,
-    "task review ids": _open_tasks,
-    "task show id": _tasks,
-    "task update id": _tasks,
+    "task release task": _open_tasks,
+    "task renew task": _open_tasks,
+    "task reopen tasks": _ended_tasks,
+    "task review tasks": _open_tasks,
+    "task show task": _tasks,
+    "task update task": _tasks,
     "task update parent": _open_tasks,
     "task update blocked_by": _open_tasks,
     "task update links": _items,

@@ -51,7 +51,7 @@ def paged_output(command: str) -> Iterator[None]:
         return
     stdout, stderr = sys.stdout, sys.stderr
     page = _Page(stdout, stderr, pager)
-    sys.stdout, sys.stderr = page, _ErrorStream(page, stderr)  # type: ignore[assignment]  # acts like a stream
+    sys.stdout, sys.stderr = page, _ErrorStream(page, stderr)
     try:
         yield
     finally:
@@ -78,8 +78,9 @@ class _Page(io.TextIOWrapper):
     """Keeps what is printed until it is known whether it fits on the screen."""
 
     def __init__(self, stdout: TextIO, stderr: TextIO, pager: list[str]) -> None:
+        self._bytes = io.BytesIO()
         super().__init__(
-            io.BytesIO(), encoding=stdout.encoding, errors=stdout.errors, newline="\n", write_through=True
+            self._bytes, encoding=stdout.encoding, errors=stdout.errors, newline="\n", write_through=True
         )
         self._stdout = stdout
         self._stderr = stderr
@@ -101,34 +102,29 @@ class _Page(io.TextIOWrapper):
 
     def finish(self) -> None:
         """Print what is left, or show it in the pager."""
-        if not (self._is_long() and _run_pager(self._pager, self._take())):
+        if not (self._is_long() and _run_pager(self._pager, self._bytes.getvalue())):
             self._print()
         self._stderr.write("".join(self._deferred))
         self._stderr.flush()
-
-    def _text(self) -> str:
-        return self.buffer.getvalue().decode(self.encoding, "replace")  # type: ignore[attr-defined]
 
     def _is_long(self) -> bool:
         import shutil
 
         size = shutil.get_terminal_size()
         rows = 0
-        for line in re.sub(_ESCAPES, "", self._text()).split("\n"):
+        text = self._bytes.getvalue().decode(self.encoding, "replace")
+        for line in re.sub(_ESCAPES, "", text).split("\n"):
             rows += 1 + max(len(line) - 1, 0) // size.columns
             if rows > size.lines:
                 return True
         return False
 
-    def _take(self) -> bytes:
-        return self.buffer.getvalue()  # type: ignore[attr-defined, no-any-return]
-
     def _print(self) -> None:
         with suppress(BrokenPipeError):
-            self._stdout.buffer.write(self._take())
+            self._stdout.buffer.write(self._bytes.getvalue())
             self._stdout.flush()
-        self.buffer.seek(0)
-        self.buffer.truncate()
+        self._bytes.seek(0)
+        self._bytes.truncate()
 
 
 class _ErrorStream:

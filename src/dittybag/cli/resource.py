@@ -12,6 +12,7 @@ import click
 from dittybag import files
 from dittybag.cli.clipboard import copy_option, copy_text
 from dittybag.cli.error_output import ExitStatus, wants_json
+from dittybag.cli.lazy_group import LazyGroup
 from dittybag.cli.output import (
     clip_line,
     format_time,
@@ -25,8 +26,7 @@ from dittybag.cli.output import (
 )
 from dittybag.cli.prompt_read_commands import projects_hint
 from dittybag.cli.read_input import STREAM, label, read_bytes, refuse, text, usage_error
-from dittybag.cli.resource_edit import edit
-from dittybag.cli.strict_options import StrictGroup, option_group
+from dittybag.cli.strict_options import option_group
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.display import format_size
 from dittybag.domain.entities import to_data
@@ -41,12 +41,10 @@ if TYPE_CHECKING:
 _INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-@click.group("resource", StrictGroup)
+@click.group("resource", LazyGroup, lazy={"edit": ("resource_edit", "edit")})
 def command() -> None:
     """Manage resources, text or binary."""
 
-
-command.add_command(edit)
 
 #: The options for the parts of a resource.
 _resource_options: Final = option_group(

@@ -62,7 +62,7 @@ def _add_completers(root: click.Group, words: Sequence[str]) -> None:
     for parameter in command.params:
         completer = completer_for(" ".join(path), parameter.name or "")
         if completer is not None:
-            parameter.shell_complete = _without_given(completer, parameter)  # type: ignore[method-assign]  # replaced in this process only
+            parameter.shell_complete = _without_given(completer, parameter)  # type: ignore[method-assign, assignment]
 
 
 def _without_given(completer: Completer, parameter: click.Parameter) -> Completer:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Final
 
 import click
 
-from dittybag.cli.strict_options import StrictGroup
+from dittybag.cli.lazy_group import LazyGroup
 
 #: The commands, and the module and function of each.
 _COMMANDS: Final = {
@@ -32,20 +31,6 @@ _COMMANDS: Final = {
 }
 
 
-class _TaskGroup(StrictGroup):
-    """A group whose commands are imported on first use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        module, name = _COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(f"dittybag.cli.{module}"), name)
-        return command
-
-
-@click.group("task", _TaskGroup)
+@click.group("task", LazyGroup, lazy=_COMMANDS)
 def command() -> None:
     """Manage tasks."""

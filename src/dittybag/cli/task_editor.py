@@ -13,6 +13,7 @@ from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.task_document import format_task, task_changes
 from dittybag.cli.task_options import fence_option, local_now, run_on_tasks
 from dittybag.cli.task_output import print_saved, task_data
+from dittybag.cli.task_reference import find_id, task_argument
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.tasks import NOTES_LENGTH, Task
 
@@ -24,11 +25,11 @@ _MAX_BYTES: Final = 2 * 4 * NOTES_LENGTH
 
 
 @click.command("edit", StrictCommand)
-@click.argument("id", type=int)
+@task_argument
 @fence_option
 @draft_option
 @in_workspace
-def edit(id: int, options: WorkspaceOptions, fence: int | None, draft: str | None) -> None:
+def edit(task: str, options: WorkspaceOptions, fence: int | None, draft: str | None) -> None:
     """Edit a task in your editor: its fields as front matter, and its notes.
 
     If the text cannot be stored, the editor opens again with the error at the top. If someone else changes
@@ -38,26 +39,29 @@ def edit(id: int, options: WorkspaceOptions, fence: int | None, draft: str | Non
     Example:
       dittybag task edit 3
     """
-    task = _get(options, id)
+    before = _get(options, task)
     file = EditorFile(
-        f"task-{id}",
-        format_task(task) if draft is None else read_draft(draft, _MAX_BYTES),
-        is_terminated=(task.notes or "").endswith("\n"),
+        f"task-{before.id}",
+        format_task(before) if draft is None else read_draft(draft, _MAX_BYTES),
+        is_terminated=(before.notes or "").endswith("\n"),
     )
     saved = file.edit(
-        lambda text: _store(options, task, text, fence),
+        lambda text: _store(options, before, text, fence),
         max_bytes=_MAX_BYTES,
-        versions=lambda text: (format_task(_get(options, id)), text),
-        resume=f"dittybag task edit {id}",
+        versions=lambda text: (format_task(_get(options, str(before.id))), text),
+        resume=f"dittybag task edit {before.id}",
     )
     if saved is None:
-        print_result(task_data(task, local_now()), f"Task {id} is unchanged")
+        print_result(task_data(before, local_now()), f"Task {before.id} is unchanged")
     else:
         print_saved(saved[0], "Updated", saved[1])
 
 
-def _get(options: WorkspaceOptions, id: int) -> Task:
-    return options.run(lambda session: session.workspace.tasks.get(session.caller, id))
+def _get(options: WorkspaceOptions, task: str) -> Task:
+    async def get(session: WorkspaceSession) -> Task:
+        return await session.workspace.tasks.get(session.caller, await find_id(session, task))
+
+    return options.run(get)
 
 
 def _store(
