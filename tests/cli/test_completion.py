@@ -24,6 +24,7 @@ from dittybag.contracts.tool_specs import TOOLSETS
 from tests import programs
 from tests.cli.cli_runner import dittybag
 from tests.cli.command_reference import iterate_commands, root_context
+from tests.postgres_servers import PostgresServer
 from tests.stdio_server_process import ROOT
 
 SHELLS = ("bash", "zsh", "fish")
@@ -208,6 +209,28 @@ def test_stored_names_complete(tmp_path: Path) -> None:
     assert of("prompt", "add", "x", "--file", "") == ["files"]
     assert of("project", "link", "") == ["folders"]
     assert of("task", "done", "", "--workspace", "other") == []
+
+
+def test_names_complete_on_postgresql(tmp_path: Path, shared_postgres: PostgresServer) -> None:
+    database = {"DITTYBAG_DATABASE_URL": shared_postgres.url(schema="completed_names")}
+    dittybag(tmp_path, "prompt", "add", "greet", "Hi {{ who }}", "-t", "fun", variables=database)
+    for title in ("One", "Two"):
+        dittybag(tmp_path, "task", "add", title, "-l", "home", variables=database)
+    dittybag(tmp_path, "user", "add", "ben", variables=database)
+    for line, expected in (
+        ("prompt show g", ["greet"]),
+        ("prompt render greet ", ["who="]),
+        ("prompt list --tag ", ["fun"]),
+        ("resource show ", []),
+        ("task done ", ["2", "1"]),
+        ("task done 2", ["2"]),
+        ("task done o", ["One"]),
+        ("task add x --label ", ["home"]),
+        ("user disable ", ["ben"]),
+        ("project show ", ["default"]),
+    ):
+        assert completions(tmp_path, f"dittybag {line}", **database) == expected, line
+    assert "dittybag" in completions(tmp_path, "dittybag history --actor ", **database)
 
 
 def test_commands_complete_without_creating_files(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -20,10 +20,7 @@ _LAST: Final = "\U0010ffff"
 _RECENT_CHANGES: Final = 5_000
 #: Titles and labels are those of so many of the newest open tasks.
 _RECENT_TASKS: Final = 5_000
-#: The largest number of a task has at most this many digits.
-_DIGITS: Final = 18
 _ENDED: Final = ", ".join(f"'{status}'" for status in sorted(ENDED))
-_OPEN: Final = f"status NOT IN ({_ENDED})"
 _RECENT: Final = f"(SELECT task FROM open_tasks ORDER BY task DESC LIMIT {_RECENT_TASKS}) AS recent"
 _VISIBLE: Final = '(tasks.project_id IS NOT NULL OR tasks."user" = $1)'
 
@@ -95,24 +92,22 @@ class NameLookup:
 
         `ended`: only tasks that are done or dropped, or only others.
         """
-        if prefix and not (prefix.isascii() and prefix.isdigit()):
-            return []
-        bindings = Bindings(user)
-        conditions = [_VISIBLE]
+        condition = _VISIBLE
         if ended is not None:
-            conditions.append(f"tasks.status IN ({_ENDED})" if ended else f"tasks.{_OPEN}")
-        source = "tasks"
-        if prefix:
-            ranges = (
-                f"id BETWEEN {bindings.add(low)} AND {bindings.add(high)}" for low, high in _ranges(prefix)
-            )
-            conditions.append(f"({' OR '.join(ranges)})")
-        elif ended is False:
-            source = f"{_RECENT} JOIN tasks ON id = recent.task"
-        order = "id" if prefix else "id DESC"
-        sql = f"SELECT id, title FROM {source} WHERE {' AND '.join(conditions)} ORDER BY {order}"
-        rows = await self._driver.rows(f"{sql} {bindings.page(self._limit)}", *bindings.values)
-        return [(str(number), title) for number, title in rows]
+            condition += f" AND tasks.status {'' if ended else 'NOT'} IN ({_ENDED})"
+        if not prefix:
+            source = f"{_RECENT} JOIN tasks ON id = recent.task" if ended is False else "tasks"
+            sql = f"SELECT id, title FROM {source} WHERE {condition} ORDER BY id DESC LIMIT $2"
+            rows = await self._driver.rows(sql, user, self._limit)
+            return [(str(number), title) for number, title in rows]
+        found: list[NameAbout] = []
+        # One range at a time, because SQLite would scan all tasks for several.
+        sql = f"SELECT id, title FROM tasks WHERE {condition} AND id BETWEEN $2 AND $3 ORDER BY id LIMIT $4"
+        last = await self._driver.value("SELECT max(id) FROM tasks") or 0
+        for low, high in _ranges(prefix, last):
+            rows = await self._driver.rows(sql, user, low, high, self._limit - len(found))
+            found += [(str(number), title) for number, title in rows]
+        return found
 
     async def task_titles(self, user: str, prefix: str) -> list[NameAbout]:
         """Return the titles of open tasks that start with a text, in capital or small letters."""
@@ -134,11 +129,11 @@ def _without_about(rows: Iterable[Row]) -> list[NameAbout]:
     return [(row[0], "") for row in rows]
 
 
-def _ranges(prefix: str) -> list[tuple[int, int]]:
-    """Return the ranges of the numbers that start with these digits."""
-    if prefix.startswith("0"):
-        return []
-    return [
-        (int(prefix) * 10**more, int(prefix) * 10**more + 10**more - 1)
-        for more in range(max(_DIGITS + 1 - len(prefix), 0))
-    ]
+def _ranges(prefix: str, last: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of the numbers up to the last one that start with these digits."""
+    if not (prefix.isascii() and prefix.isdigit()) or prefix.startswith("0"):
+        return
+    low, high = int(prefix), int(prefix)
+    while low <= last:
+        yield low, high
+        low, high = low * 10, high * 10 + 9
