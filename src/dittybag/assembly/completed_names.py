@@ -93,7 +93,10 @@ def library_prompts(settings: Settings, library: str) -> list[tuple[NameAbout, t
     async def read() -> list[tuple[NameAbout, tuple[Argument, ...]]]:
         from dittybag.assembly.workspace_session import open_libraries
 
-        async with open_libraries(settings.home, alone=folder) as (libraries, _):
+        async with open_libraries(settings.home, settings.known_libraries, alone=folder, cached=True) as (
+            libraries,
+            _,
+        ):
             prompts = await libraries.page("", MAX_NAMES)
         return [
             ((f"{library}:{prompt.key}", prompt.title or prompt.description or ""), prompt.arguments)

@@ -137,11 +137,11 @@ def open_renderer() -> Iterator[TemplateRenderer]:
 
 @asynccontextmanager
 async def open_libraries(
-    home: str, extra: tuple[str, ...] = (), *, alone: str | None = None
+    home: str, extra: tuple[str, ...] = (), *, alone: str | None = None, cached: bool = False
 ) -> AsyncIterator[tuple[LibraryService, TemplateRenderer]]:
     """Load the libraries of this machine, or only the one in the folder `alone`, and close them.
 
-    `extra`: further directories of libraries.
+    `extra`: further directories of libraries. `cached`: see `LibraryService.load`.
     """
     from dittybag.library.library_folders import Directories
     from dittybag.library.library_service import LibraryService
@@ -149,7 +149,7 @@ async def open_libraries(
     with open_renderer() as renderer:
         libraries = LibraryService(Directories(home, extra, single=alone), renderer)
         try:
-            await libraries.load()
+            await libraries.load(cached=cached)
             yield libraries, renderer
         finally:
             await libraries.close()

@@ -87,9 +87,16 @@ class LibraryService:
             self._ready.set()
             get_running_loop().call_later(_POLL_SECONDS, self.start)
 
-    async def load(self) -> None:
-        """Load all libraries once, without watching for changes."""
-        await self._create_indexer(quiet=True).refresh(None)
+    async def load(self, *, cached: bool = False) -> None:
+        """Load all libraries once, without watching for changes.
+
+        `cached`: use what a server has parsed of files that have not changed since, which is faster.
+        """
+        indexer = self._create_indexer(quiet=True)
+        if cached:
+            await indexer.load_first(lambda: None)
+        else:
+            await indexer.refresh(None)
         self._mark_ready()
 
     async def close(self) -> None:
