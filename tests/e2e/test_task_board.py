@@ -436,7 +436,7 @@ def test_search_and_activity_show_the_state_of_tasks(
     number = tasks.add("Sought-after thing", labels=["rare"])
     tasks.claim(number)
     page = windows.open(board_server, f"/p/{PROJECT}/search?q=sought-after")
-    expect(page.locator(".results .badge")).to_have_text(["Doing", PROJECT, f"assigned to {AGENT}", "rare"])
+    expect(page.locator(".rows .badge")).to_have_text(["Doing", PROJECT, f"assigned to {AGENT}", "rare"])
     page.goto(f"{board_server.origin}/p/{PROJECT}/activity")
     change = page.locator(".change-group").filter(has_text="Sought-after thing").first
     expect(change).to_contain_text(f"to do → doing, assigned to {AGENT}")
