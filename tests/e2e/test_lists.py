@@ -113,7 +113,7 @@ def choose(page: Page, label: str, value: str) -> None:
 
 
 def row_heights(page: Page) -> list[float]:
-    heights = page.locator(".rows > li").evaluate_all(
+    heights = page.locator(".rows > li, .feed > .change").evaluate_all(
         "rows => rows.map(row => row.getBoundingClientRect().height)"
     )
     assert heights
@@ -212,12 +212,21 @@ def test_rows_take_one_line_or_two_and_text_has_three_sizes(
     server: WebServerProcess, windows: BrowserWindows, check_page: PageCheck
 ) -> None:
     page = windows.open(server, f"{HOME}/prompts")
-    paths = ["/prompts", "/prompts?tab=libraries", "/libraries", "/resources", "/tasks?view=list"]
+    paths = [
+        "/prompts",
+        "/prompts?tab=libraries",
+        "/libraries",
+        "/resources",
+        "/tasks?view=list",
+        "/activity",
+    ]
     for path in [*paths, "/search?q=error"]:
         page.goto(server.origin + HOME + path)
         heights = row_heights(page)
         assert all(32 <= height <= 36 for height in heights), (path, heights)
         assert page.evaluate(FONT_SIZES) == [12, 14, 18], path
+    page.goto(server.origin + HOME)
+    assert page.evaluate(FONT_SIZES) == [12, 14, 18]
     for form in (".quick", ".filter-line"):
         page.goto(f"{server.origin}{HOME}/tasks?view=list")
         assert page.locator(form).evaluate("element => element.getBoundingClientRect().height") < 40
