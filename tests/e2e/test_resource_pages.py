@@ -315,7 +315,7 @@ def test_several_files_are_uploaded_at_once(
     picture.write_bytes(png(2, 2))
     table.write_text("a\tb\n")
     large.write_bytes(b"\0" * (4 * 1024 * 1024 + 1))
-    page.get_by_label("Choose files").set_input_files([picture, table, large])
+    page.get_by_label("Upload files").set_input_files([picture, table, large])
     uploads = page.get_by_role("list", name="Uploads").locator("li")
     expect(uploads).to_have_text(
         ["a-picture.pngAdded", "t.tsvAdded", "large.binThe file is too large: 4 MiB (maximum 4 MiB)."]
@@ -389,11 +389,11 @@ def test_the_list_is_filtered_sorted_and_updated_live(
 ) -> None:
     page = windows.open(server, RESOURCES)
     names = page.locator("[data-list] a[data-item]")
-    page.get_by_label("Name, title or URI").fill("NOTE:///Data")
+    page.get_by_label("Filter resources").fill("NOTE:///Data")
     expect(names).to_have_text(["data.json"])
     add_resource(server, "more-data", "{}", "application/json", uri="note:///data/more")
     expect(names).to_have_text(["more-data", "data.json"])
-    page.get_by_label("Name, title or URI").fill("")
+    page.get_by_label("Filter resources").fill("")
     page.get_by_label("Type", exact=True).select_option("text/x-python")
     expect(names).to_have_text(["code.py"])
     assert "type=text%2Fx-python" in page.url

@@ -211,7 +211,7 @@ def test_a_card_is_moved_without_javascript(
     page.goto(f"{board_server.origin}{BOARD}?text=plain")
     page.get_by_role("button", name="Move or delete Plain old form").click()
     page.get_by_role("dialog", name="Plain old form").get_by_role("button", name="Doing").click()
-    assert page.get_by_label("Contains").input_value() == "plain"
+    assert page.get_by_label("Filter tasks").input_value() == "plain"
     expect(card(column(page, "Doing"), "Plain old form")).to_be_visible()
     assert tasks.get(number).status == "doing"
     page.get_by_role("button", name="Undo").click()
@@ -340,7 +340,7 @@ def test_a_link_to_a_prompt_leads_to_its_page(
     board_server.call("create_prompt", name="greeting", content="Hello")
     number = board_server.call("task_create", title="Say hello")["id"]
     page = windows.open(board_server, f"/p/default/tasks/{number}")
-    page.get_by_text("More", exact=True).click()
+    page.locator("main").get_by_text("More", exact=True).click()
     page.locator("#field-links").fill("greeting\ngreetings")
     page.get_by_role("button", name="Save").click()
     page.goto(f"{board_server.origin}/p/default/tasks/{number}")
@@ -364,7 +364,7 @@ def test_all_fields_of_a_shared_task_are_edited(
     page.get_by_label("Labels").fill("one, two words, one")
     page.get_by_label("Blocked by").fill(f"#{first}")
     page.get_by_label("Part of").fill(str(parent))
-    page.get_by_text("More", exact=True).click()
+    page.locator("main").get_by_text("More", exact=True).click()
     page.get_by_label("Links").fill("https://example.com/a,b\nfile:///notes")
     page.get_by_role("button", name="Save").click()
     expect(notice(page)).to_contain_text("Saved ‘Edit me’")
@@ -436,7 +436,7 @@ def test_search_and_activity_show_the_state_of_tasks(
     number = tasks.add("Sought-after thing", labels=["rare"])
     tasks.claim(number)
     page = windows.open(board_server, f"/p/{PROJECT}/search?q=sought-after")
-    expect(page.locator(".results .badge")).to_have_text(["Doing", PROJECT, f"assigned to {AGENT}", "rare"])
+    expect(page.locator(".rows .badge")).to_have_text(["Doing", PROJECT, f"assigned to {AGENT}", "rare"])
     page.goto(f"{board_server.origin}/p/{PROJECT}/activity")
     change = page.locator(".change-group").filter(has_text="Sought-after thing").first
     expect(change).to_contain_text(f"to do → doing, assigned to {AGENT}")

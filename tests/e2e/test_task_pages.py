@@ -68,7 +68,7 @@ def card(container: Page | Locator, title: str) -> Locator:
 
 
 def choose(page: Page, name: str, option: str) -> None:
-    """Select a filter option, which reloads the page."""
+    """Select a filter option, and wait until the address has it."""
     with page.expect_navigation():
         page.get_by_role("combobox", name=name, exact=True).select_option(option)
 
@@ -257,7 +257,7 @@ def test_all_fields_are_edited_and_errors_are_shown_at_their_fields(
     page.get_by_label("Title").fill("Smooth")
     page.get_by_label("Project").select_option("garden")
     page.get_by_label("Priority").select_option("1 · Someday")
-    page.get_by_text("More", exact=True).click()
+    page.locator("main").get_by_text("More", exact=True).click()
     page.get_by_label("Energy").select_option("Deep")
     page.get_by_label("Time estimate").fill("½ day")
     page.get_by_label("Due", exact=True).fill("the day after")
@@ -397,7 +397,7 @@ def test_the_essentials_work_without_javascript(
     page.goto(f"{task_server.origin}{BY_PRIORITY}&text=scripts")
     page.get_by_label("New task").fill("No scripts !4 due today")
     page.get_by_role("button", name="Add", exact=True).click()
-    assert page.get_by_label("Contains").input_value() == "scripts"
+    assert page.get_by_label("Filter tasks").input_value() == "scripts"
     card(column(page, "4 · High"), "No scripts").get_by_role("button", name="Complete").click()
     assert find_task(task_server, "No scripts")["completed"] is True
     page.get_by_role("button", name="Undo").click()
@@ -409,7 +409,7 @@ def test_a_read_only_server_offers_no_edits(task_server: WebServerProcess, windo
     with WebServerProcess(task_server.home, "--read-only") as server:
         page = windows.open(server, TASKS + "?text=juggle")
         expect(card(page, "Learn to juggle")).to_be_visible()
-        assert page.locator("main button").all_inner_texts() == ["Apply"]
+        assert page.locator("main button").count() == 0
         title_of(card(page, "Learn to juggle")).focus()
         page.keyboard.press("x")
         page.keyboard.press("e")
@@ -426,7 +426,7 @@ def test_a_filter_finds_tasks_without_a_project_and_words_in_any_order(
     page = windows.open(task_server, TASKS + "?view=list&text=cafe++RESERVER")
     expect(page.locator("[data-item]")).to_have_count(2)
     page.get_by_label("Project").focus()
-    expect(page.locator("#projects option").first).to_have_attribute("value", "(no project)")
+    expect(page.locator("#project-suggestions option").first).to_have_attribute("value", "(no project)")
     page.get_by_label("Project").fill("(no project)")
     page.get_by_label("Project").press("Enter")
     expect(page.locator("[data-item]")).to_have_text(["R\u00e9server un caf\u00e9"])

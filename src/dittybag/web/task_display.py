@@ -86,6 +86,22 @@ def read_status(request: WebRequest) -> TaskStatus | None:
     return request.chosen("status", STATUSES, None)
 
 
+def describe_filters(filters: Mapping[str, str], status: TaskStatus | None) -> list[tuple[str, str, str]]:
+    """Return each filter as a query parameter, its label and its value for display."""
+    titles: dict[str, Mapping[str, str]] = {
+        "priority": {str(number): title for number, title in PRIORITY_TITLES.items()},
+        "energy": ENERGY_NAMES,
+        "due": DUE_FILTERS,
+    }
+    shown = {
+        name: titles[name].get(value, "") if name in titles else value for name, value in filters.items()
+    }
+    return [
+        ("status", "Status", "" if status is None else STATUS_NAMES[status]),
+        *((name, name.capitalize(), value) for name, value in shown.items()),
+    ]
+
+
 def to_task_filter(filters: Mapping[str, str], now: datetime, status: TaskStatus | None) -> TaskFilter:
     """Convert the filters to a query for tasks."""
     today, due = now.date(), filters["due"]

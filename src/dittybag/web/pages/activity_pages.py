@@ -16,6 +16,7 @@ from dittybag.services.history_service import UndoPlan, UndoSelection
 from dittybag.web.actor_marks import ActorMarks
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number, redirect
 from dittybag.web.entity_diffs import differences
+from dittybag.web.filter_chips import FilterChip, filter_chips, without_filters
 from dittybag.web.pages.change_display import format_row, group_by_day
 from dittybag.web.template_rendering import render_page
 
@@ -28,6 +29,7 @@ _MAX_NAMED: Final = 20
 #: Maximum number of changes of a batch listed in the feed.
 _MAX_LISTED: Final = 50
 _TEXT_LENGTH: Final = 200
+_FILTERS: Final = ("actor", "kind", "text", "where")
 
 
 def _read_query(request: WebRequest) -> ChangeQuery:
@@ -62,6 +64,8 @@ async def show_feed(request: WebRequest) -> WebResponse:
         **_page_values(request, page, marks),
         shown=len(page.entries),
         filters=query,
+        chips=_chips(request, query),
+        clear=without_filters(request, _FILTERS),
         is_filtered=query != ChangeQuery(project=query.project),
         actors=[(actor, actor) for actor in actors],
         kinds=[(kind, f"{kind.capitalize()}s") for kind in ENTITY_TYPES],
@@ -74,9 +78,17 @@ async def show_feed(request: WebRequest) -> WebResponse:
     )
 
 
+def _chips(request: WebRequest, query: ChangeQuery) -> list[FilterChip]:
+    kind = "" if query.kind is None else f"{query.kind.capitalize()}s"
+    everywhere = "All projects" if query.project is None else ""
+    shown = {"actor": query.actor or "", "kind": kind, "text": query.text or "", "where": everywhere}
+    labels = {"actor": "Who", "kind": "What", "text": "Text", "where": "Where"}
+    return filter_chips(request, [(name, labels[name], shown[name]) for name in _FILTERS])
+
+
 def _feed_link(request: WebRequest, **position: int) -> str:
     """Return the URL of the feed with the same filters at another position."""
-    filters = {name: request.query.get(name) for name in ("actor", "kind", "text", "where")}
+    filters = {name: request.query.get(name) for name in _FILTERS}
     return request.link("/activity", **filters, **position)
 
 

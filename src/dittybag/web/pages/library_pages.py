@@ -11,7 +11,9 @@ from msgspec import Struct
 from dittybag.domain.errors import LibraryNotFound, LibraryPromptNotFound, PromptUnusable
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
 from dittybag.domain.role_marks import Message
+from dittybag.domain.text import fold
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
+from dittybag.web.filter_chips import filter_chips, without_filters
 from dittybag.web.library_checks import matching_prompts
 from dittybag.web.pages.prompt_preview import PromptPreview, argument_values, preview_prompt
 from dittybag.web.resource_previews import excerpt_of, markdown_of
@@ -21,6 +23,8 @@ from dittybag.web.template_rendering import render_page
 _MAX_LIBRARIES: Final = 200
 _MAX_PROBLEMS: Final = 50
 _MAX_SKIPPED: Final = 100
+#: The states of libraries to filter by.
+_STATES: Final = {"problems": "With problems", "good": "Without problems"}
 
 
 class LibraryHealth(Struct, frozen=True):
@@ -43,18 +47,31 @@ class LibraryHealth(Struct, frozen=True):
 
 async def show_libraries(request: WebRequest) -> WebResponse:
     reports, is_checked = await request.context.library_checks.reports()
-    healths = [LibraryHealth(report) for report in reports]
+    text = request.query.get("q", "").strip()[:200]
+    state = request.chosen("state", _STATES, "")
+    locations = _FileLocations(request, await request.context.libraries.origins())
+    healths = [
+        health
+        for health in map(LibraryHealth, reports)
+        if (not state or (state == "problems") == bool(health.report.problems))
+        and fold(text) in fold(f"{health.report.name} {locations.origin(health.report)}")
+    ]
     return render_page(
         request,
         "libraries/library_list.html",
         libraries=healths[:_MAX_LIBRARIES],
-        total=len(healths),
+        found=len(healths),
+        total=len(reports),
         prompts=sum(health.report.prompts for health in healths),
         errors=sum(health.errors for health in healths),
         warnings=sum(health.warnings for health in healths),
         is_checked=is_checked,
-        max_problems=_MAX_PROBLEMS,
-        locations=_FileLocations(request, await request.context.libraries.origins()),
+        locations=locations,
+        text=text,
+        state=state,
+        states=_STATES,
+        chips=filter_chips(request, [("q", "Text", text), ("state", "State", _STATES.get(state, ""))]),
+        clear=without_filters(request, ["q", "state"]),
     )
 
 
@@ -73,6 +90,9 @@ async def show_library(request: WebRequest) -> WebResponse:
         health=LibraryHealth(report),
         prompts=matching[request.offset : request.offset + PER_PAGE],
         text=text,
+        chips=filter_chips(request, [("q", "Text", text)]),
+        clear=without_filters(request, ["q"]),
+        total=len(matching),
         pages=request.pages(len(matching)),
         skipped=list(report.skipped.items())[:_MAX_SKIPPED],
         is_checked=is_checked,

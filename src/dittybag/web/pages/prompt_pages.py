@@ -14,6 +14,7 @@ from dittybag.domain.queries import PromptQuery
 from dittybag.protocol.jsonrpc import encode
 from dittybag.services.prompt_service import PromptAddress
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, redirect
+from dittybag.web.filter_chips import filter_chips, value_chips, without_filters
 from dittybag.web.library_checks import search_prompts
 from dittybag.web.pages.entity_history import deletion_of, latest_change, seq_to_undo
 from dittybag.web.pages.prompt_forms import MAX_RENDERED_LENGTH, estimate_tokens, message_sources
@@ -54,13 +55,16 @@ async def show_prompts(request: WebRequest) -> WebResponse:
         ),
     )
     in_use = await request.context.tags.find(request.caller)
+    chips = [*filter_chips(request, [("q", "Text", query)]), *value_chips(request, "tags", "Tag", tags)]
     return render_page(
         request,
         "prompts/prompt_list.html",
         found=found,
         query=query,
         order=order,
-        tags=[(tag, _with_tags(request, [other for other in tags if other != tag])) for tag in tags],
+        chips=chips,
+        clear=without_filters(request, ["q", "tags", "tag"]),
+        tags=tags,
         more_tags=[
             (tag.name, _with_tags(request, [*tags, tag.name]), tag.prompt_count)
             for tag in in_use
@@ -91,6 +95,8 @@ async def _library_prompts(request: WebRequest) -> WebResponse:
         prompts=found[request.offset : request.offset + PER_PAGE],
         total=len(found),
         query=query,
+        chips=filter_chips(request, [("q", "Text", query)]),
+        clear=without_filters(request, ["q"]),
         pages=request.pages(len(found)),
     )
 

@@ -22,7 +22,9 @@ from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.wire_errors import ProtocolError, UnknownResource
 from dittybag.services.caller import Caller
+from dittybag.services.resource_service import ResourcePage
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
+from dittybag.web.filter_chips import filter_chips, without_filters
 from dittybag.web.pages.entity_history import version_page
 from dittybag.web.resource_previews import (
     SOURCE_LENGTH,
@@ -70,10 +72,18 @@ async def show_resources(request: WebRequest) -> WebResponse:
         found=found,
         text=text,
         kind=kind or "",
+        types=[*((name, f"{name} ({count:,})") for name, count in found.types), *_missing_type(found, kind)],
+        chips=filter_chips(request, [("q", "Text", text), ("type", "Type", kind or "")]),
+        clear=without_filters(request, ["q", "type"]),
         order=order,
         pages=request.pages(found.total),
         max_bytes=CONTENT_BYTES,
     )
+
+
+def _missing_type(found: ResourcePage, kind: str | None) -> list[tuple[str, str]]:
+    """Return the type to filter by as an option, if no resource has it."""
+    return [] if kind is None or kind in dict(found.types) else [(kind, kind)]
 
 
 # One resource

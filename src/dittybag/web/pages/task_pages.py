@@ -22,6 +22,7 @@ from dittybag.domain.tasks import (
 )
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number
 from dittybag.web.chart_axes import DayValues, column_chart, value_ticks
+from dittybag.web.filter_chips import filter_chips, without_filters
 from dittybag.web.task_display import (
     DUE_FILTERS,
     ENERGY_NAMES,
@@ -32,6 +33,7 @@ from dittybag.web.task_display import (
     BoardGrouping,
     column_title,
     describe_change,
+    describe_filters,
     due_of,
     effort_of,
     local_now,
@@ -67,6 +69,8 @@ async def show_tasks(request: WebRequest) -> WebResponse:
         "listed_status": status,
         "filters": filters,
         "is_filtered": any(filters.values()),
+        "chips": filter_chips(request, describe_filters(filters, status)),
+        "clear": without_filters(request, [*filters, "status"]),
         "sort": _sort_order(request),
         "address": request.with_query(notice=None),
         "tab": lambda **changes: request.with_query(notice=None, page=None, first=None, **changes),

@@ -20,7 +20,8 @@
   });
 
   // New changes come with the heading of their day, which may be there already.
-  document.getElementById("feed")?.addEventListener("htmx:afterSwap", () => {
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target.id !== "feed") return;
     const days = new Set();
     for (const heading of document.querySelectorAll("#feed > .feed-day")) {
       if (days.has(heading.dataset.day)) heading.remove();

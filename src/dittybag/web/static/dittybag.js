@@ -25,10 +25,13 @@
   // Theme and density: <form hx-post="/appearance" hx-swap="none">. The cookie is for the next page, this one changes at once.
   document.addEventListener("htmx:afterRequest", (event) => {
     if (event.detail.pathInfo.requestPath !== "/appearance" || event.detail.xhr.status !== 204) return;
-    const { theme, density } = event.detail.requestConfig.parameters;
     const root = document.documentElement;
-    if (theme) root.dataset.theme = theme;
-    if (density) root.dataset.density = density;
+    for (const name of ["theme", "density"]) {
+      root.dataset[name] = event.detail.requestConfig.parameters[name] ?? root.dataset[name];
+      for (const button of document.querySelectorAll(`button[name="${name}"]`)) {
+        button.setAttribute("aria-pressed", String(button.value === root.dataset[name]));
+      }
+    }
     document.querySelector('meta[name="color-scheme"]').content = root.dataset.theme === "auto" ? "light dark" : root.dataset.theme;
   });
 
@@ -106,11 +109,6 @@
     area.remove();
     return copied;
   }
-
-  // Filter forms submit when a field changes: <form data-auto-submit>.
-  document.addEventListener("change", (event) => {
-    event.target.closest("form[data-auto-submit]")?.requestSubmit();
-  });
 
   // Dialogs: <button data-dialog="id">.
   document.addEventListener("click", (event) => {

@@ -13,7 +13,9 @@
 
   // The task form links back to the board or list it was opened from.
   if (region) {
-    sessionStorage.setItem("dittybag-tasks", here.pathname + here.search);
+    const remember = () => sessionStorage.setItem("dittybag-tasks", location.pathname + location.search);
+    remember();
+    document.addEventListener("htmx:replacedInHistory", remember);
   } else {
     const back = sessionStorage.getItem("dittybag-tasks");
     for (const element of back ? document.querySelectorAll("[data-back]") : []) {
@@ -21,10 +23,6 @@
       else if (back.split("?")[0] === element.pathname) element.href = back;
     }
   }
-
-  // Collapse the filters where they would take several rows.
-  const fold = document.querySelector("[data-fold]");
-  if (fold && matchMedia("(max-width: 70rem)").matches) fold.open = false;
 
   // Copy a picked date into its text field.
   document.addEventListener("change", (event) => {
