@@ -78,9 +78,9 @@ def test_home_shows_today(
     check_page(page, f"today-{screen.name}")
     task = page.locator("#due li", has_text="Log failed logins")
     task.get_by_role("button", name="Complete Log failed logins").click()
-    expect(page.locator("#task-notice")).to_contain_text("Completed ‘Log failed logins’")
+    expect(page.locator("#toast")).to_contain_text("Completed ‘Log failed logins’")
     expect(task).to_have_count(0)
-    page.locator("#task-notice").get_by_role("button", name="Undo").click()
+    page.locator("#toast").get_by_role("button", name="Undo").click()
     expect(task).to_have_count(1)
 
 
@@ -135,11 +135,11 @@ def test_changes_stay_until_the_visit_is_over_and_are_undone_by_actor(
     page.reload()
     expect(group).to_contain_text("zed created 2 prompts")
     group.get_by_role("button", name="Undo 2 changes by zed").click()
-    expect(page.locator(".note")).to_contain_text("Undone.")
+    expect(page.locator(".note")).to_have_text("Undid 2 changes by zed")
     expect(group).to_have_count(0)
     expect(page.locator("#count-prompts b")).to_have_text("5")
     page.get_by_role("button", name="Redo").click()
-    expect(page.locator(".note")).to_contain_text("Undone.")
+    expect(page.locator("#count-prompts b")).to_have_text("7")
     # What others have changed again is not undone.
     server.call("update_prompt", client="zed", name="one", content="y")
     server.call("update_prompt", client="cursor", name="one", content="z")
