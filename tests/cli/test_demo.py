@@ -138,4 +138,13 @@ def test_the_sample_has_tasks_of_people_and_agents(tmp_path: Path) -> None:
     assert [task["claim"]["holder"] for task in tasks if task["claim"]] == ["claude-code"]
     assert any(task["parent"] and task["blocked_by"] and task["labels"] for task in tasks)
     ready = data(dittybag(tmp_path, "task", "list", "--ready", "--db", kept, "--json"))["tasks"]
-    assert [task["shared"] for task in ready] == [True, False]
+    assert {task["title"] for task in ready} >= {"Rotate the signing key", "Ask about password rules"}
+    assert {task["shared"] for task in ready} == {True, False}
+    assert any(task["due_date"] for task in tasks)
+    listed = data(
+        dittybag(tmp_path, "history", "-p", "auth-module", "--db", kept, "--limit", "500", "--json")
+    )
+    changes = listed["changes"]
+    assert len({change["at"][:10] for change in changes}) > 20
+    actors = {"ann via web", "ben via web", "claude-code", "cursor", "codex"}
+    assert actors == {change["actor"] for change in changes}

@@ -22,7 +22,7 @@ FEED = "/p/default/activity"
 
 
 def _entries(page: Page) -> Locator:
-    return page.locator("#feed > li")
+    return page.locator("#feed > .change")
 
 
 def _newest_entry(page: Page) -> Locator:
@@ -47,12 +47,37 @@ def test_the_feed_is_accessible_on_every_screen(
     create_prompt(name)
     server.call("update_prompt", name=name, content="One\n2\nThree\nFour", client="cursor")
     page = windows.open(server, f"{FEED}?where=all", screen)
-    _newest_entry(page).get_by_text("What changed").click()
+    _toggle(_newest_entry(page))
     expect(_newest_entry(page).locator("table.diff")).to_be_visible()
     check_page(page, f"activity-{screen.name}")
-    _newest_entry(page).get_by_role("link", name="Undo").click()
+    _check_diff(page, _newest_entry(page).locator("table.diff"), screen)
+    _newest_entry(page).get_by_role("link", name="Open this change").click()
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
     check_page(page, f"change-{screen.name}")
+    _check_diff(page, page.locator("table.diff"), screen)
+
+
+def _toggle(entry: Locator) -> None:
+    entry.get_by_role("button", name="What changed").click()
+
+
+def _check_diff(page: Page, diff: Locator, screen: Screen) -> None:
+    """Check that a diff shows every line: in one column on a phone, otherwise side by side."""
+    removed, added = (diff.locator(f"td.{kind}:not(.number)").first for kind in ("removed", "added"))
+    expect(removed).to_contain_text("Two")
+    expect(added).to_contain_text("2")
+    before, after = removed.bounding_box(), added.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["x"] + after["width"] <= screen.width
+    if screen.width < 800:
+        assert after["y"] >= before["y"] + before["height"] - 1
+        assert after["x"] == before["x"]
+        shown = diff.locator("td:not(.number):visible").all_inner_texts()
+        assert [text.split(":")[-1].strip() for text in shown] == ["One", "Two", "2", "Three", "Four"]
+    else:
+        assert after["y"] == before["y"]
+        assert after["x"] >= before["x"] + before["width"]
 
 
 def test_new_changes_appear_at_the_top_without_reloading(
@@ -63,8 +88,8 @@ def test_new_changes_appear_at_the_top_without_reloading(
     for window in (page, filtered):
         window.get_by_text("Live", exact=True).wait_for()
     shown = _entries(page).count()
-    details = page.locator(f"[data-seq='{_newest_entry(page).get_attribute('data-seq')}'] details").first
-    details.locator("summary").click()
+    opened = page.locator(f"[data-seq='{_newest_entry(page).get_attribute('data-seq')}']")
+    _toggle(opened)
     server.call("create_prompt", name="new-one", content="x", client="codex")
     expect(_newest_entry(page)).to_contain_text("codex created prompt new-one")
     assert "fresh" in (_newest_entry(page).get_attribute("class") or "")
@@ -74,26 +99,30 @@ def test_new_changes_appear_at_the_top_without_reloading(
     assert filtered.locator("#feed > li", has_text="prompt").count() == 0
     # No entry appears twice, and open details stay open.
     assert _entries(page).count() == shown + 2
-    assert details.get_attribute("open") is not None
+    expect(opened.locator(".change-more")).to_be_visible()
+    # All of them are of today, and have one heading.
+    assert page.locator(".feed-day").all_inner_texts().count("Today") == 1
     _newest_entry(page).get_by_role("link", name="Water the plants").click()
     page.wait_for_url(re.compile(r"/p/default/tasks/\d+$"))
 
 
-def test_a_large_batch_replaces_the_feed(server: WebServerProcess, windows: BrowserWindows) -> None:
+def test_a_large_batch_is_one_row_with_its_true_number(
+    server: WebServerProcess, windows: BrowserWindows
+) -> None:
     page = windows.open(server, FEED)
     page.get_by_text("Live", exact=True).wait_for()
-    table = "".join(f"many-{number},Text\n" for number in range(120))
+    shown = _entries(page).count()
+    table = "".join(f"many-{number},Text\n" for number in range(1000))
     (server.home / "many.csv").write_text("name,content\n" + table)
     server.dittybag("import", str(server.home / "many.csv"), "-p", "default")
-    expect(_newest_entry(page)).to_contain_text("changes in one batch")
-    expect(_newest_entry(page)).to_contain_text("And 45 more changes")
-    expect(_entries(page)).to_have_count(1)
-    page.get_by_role("link", name="Older").click()
-    expect(_newest_entry(page)).to_contain_text("50 changes in one batch")
-    page.get_by_role("link", name="Older").click()
-    expect(_newest_entry(page)).to_contain_text("20 changes in one batch")
-    page.get_by_role("link", name="Newer").click()
-    expect(_newest_entry(page)).to_contain_text("50 changes in one batch")
+    expect(_newest_entry(page)).to_contain_text("created 1,000 prompts")
+    expect(_entries(page)).to_have_count(shown + 1)
+    _toggle(_newest_entry(page))
+    changes = _newest_entry(page).locator(".batch-changes li")
+    expect(changes.last).to_have_text("and 950 more changes")
+    expect(changes.first).to_have_text("Created prompt many-0")
+    page.goto(f"{server.origin}{FEED}?text=many-99")
+    expect(page.locator(".change-text")).to_contain_text(["created 1,000 prompts"])
 
 
 def test_the_feed_is_filtered_by_actor_kind_project_and_name(
@@ -104,7 +133,7 @@ def test_the_feed_is_filtered_by_actor_kind_project_and_name(
     page = windows.open(server, FEED)
     page.get_by_label("Who").select_option("zed")
     page.wait_for_url(re.compile(r"actor=zed"))
-    expect(page.locator(".change-group-text")).to_have_text(["zed created prompt narrow-two"])
+    expect(page.locator(".change-text")).to_have_text(["zed created prompt narrow-two"])
     page.get_by_role("link", name="Clear filters").click()
     page.get_by_label("Filter activity").fill("NARROW-")
     expect(_entries(page)).to_have_count(2)
@@ -132,7 +161,8 @@ def test_an_undo_shows_its_effect_and_can_itself_be_undone(
         return server.call("use_prompt", ref="precious")["messages"][0]["text"]
 
     page = windows.open(server, f"{FEED}?text=precious")
-    _entries(page).nth(1).get_by_role("link", name="Undo").click()
+    # Another change would be overwritten, so its effects are shown first.
+    _entries(page).nth(1).get_by_role("button", name="Undo").click()
     expect(page.locator("#undo")).to_contain_text("Revert prompt precious")
     expect(page.locator("#undo .warning")).to_contain_text("cursor changed prompt precious")
     # Another client changes the prompt first.
@@ -156,14 +186,16 @@ def test_a_batch_is_undone_as_a_whole(server: WebServerProcess, windows: Browser
     server.dittybag("prompt", "add", "leaf", "-p", "doomed", stdin="x")
     server.dittybag("project", "delete", "doomed")
     page = windows.open(server, f"{FEED}?where=all")
-    expect(_newest_entry(page)).to_contain_text("made 2 changes in one batch")
-    _newest_entry(page).get_by_role("link", name="Undo").click()
+    expect(_newest_entry(page)).to_contain_text("deleted 1 project and 1 prompt")
+    _newest_entry(page).get_by_role("link", name="deleted 1 project").click()
     expect(page.locator("#undo")).to_contain_text("2 changes were made in one batch")
     assert page.locator("#undo li").all_inner_texts() == [
         "Restore project doomed",
         "Restore prompt leaf",
     ]
-    page.get_by_role("button", name="Undo", exact=True).click()
+    # Nothing else would be overwritten, so the feed undoes it at once.
+    page.go_back()
+    _newest_entry(page).get_by_role("button", name="Undo").click()
     expect(page.locator(".note")).to_contain_text("Undone.")
     page.goto(f"{server.origin}/p/doomed/prompts")
     expect(page.get_by_role("link", name="leaf")).to_be_visible()
@@ -174,16 +206,18 @@ def test_a_batch_is_undone_as_a_whole(server: WebServerProcess, windows: Browser
 
 
 def test_a_change_is_shown_field_by_field(server: WebServerProcess, windows: BrowserWindows) -> None:
-    server.dittybag("task", "update", "1", "--priority", "2", "--notes", "<img src=x onerror=alert(1)>")
+    notes = "<img src=x onerror=alert(1)>"
+    server.dittybag("task", "update", "1", "--priority", "2", "--notes", notes, "--due", "2026-12-24T14:00")
     # The task belongs to the project.
     page = windows.open(server, f"/p/{PROJECT}/activity?kind=task")
     expect(_newest_entry(page)).to_contain_text("changed task Hash passwords with argon2")
-    _newest_entry(page).get_by_text("What changed").click()
+    _toggle(_newest_entry(page))
     parts = _newest_entry(page).locator(".part-name")
-    expect(parts).to_have_text(["Priority", "Notes"])
+    expect(parts).to_have_text(["Priority", "Due", "Notes"])
+    expect(_newest_entry(page).locator("table.diff").nth(1)).to_contain_text("24 Dec 2026, 14:00")
     expect(_newest_entry(page).locator("table.diff").last).to_contain_text("<img src=x onerror=alert(1)>")
     page.goto(f"{server.origin}/p/{PROJECT}/activity?text=logo")
-    _newest_entry(page).get_by_text("What changed").click()
+    _toggle(_newest_entry(page))
     expect(_newest_entry(page).locator("table.diff").last).to_contain_text("bytes with the SHA-256")
 
 

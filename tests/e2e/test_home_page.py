@@ -15,8 +15,8 @@ from tests.e2e.web_server_process import WebServerProcess
 HOME = f"/p/{PROJECT}"
 
 
-def _tile(page: Page, name: str) -> str:
-    return page.locator(f"#tile-{name} b").inner_text()
+def _count(page: Page, name: str) -> str:
+    return page.locator(f"#count-{name} b").inner_text()
 
 
 @pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
@@ -62,7 +62,7 @@ def empty_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer
 
 def test_home_counts_entities_and_changes(server: WebServerProcess, windows: BrowserWindows) -> None:
     page = windows.open(server, HOME)
-    assert [_tile(page, name) for name in ("prompts", "libraries", "resources", "tasks")] == [
+    assert [_count(page, name) for name in ("prompts", "libraries", "resources", "tasks")] == [
         "5",
         "1",
         "3",
@@ -72,7 +72,7 @@ def test_home_counts_entities_and_changes(server: WebServerProcess, windows: Bro
     today = page.locator(".usage-table tbody tr").first
     # Five prompts, three resources, three tasks and the project; none was created in the web UI.
     assert today.locator("td").all_inner_texts() == ["0", "12"]
-    assert page.locator(".usage-chart .bar-mark").count() == 1
+    assert page.locator(".plot .bar-mark").count() == 1
     page.get_by_role("link", name="open tasks").click()
     page.wait_for_url("**/tasks")
 
@@ -82,12 +82,11 @@ def test_changes_by_an_agent_appear_without_reloading(
 ) -> None:
     page = windows.open(server, "/p/default")
     page.get_by_text("Live", exact=True).wait_for()
-    before = int(_tile(page, "prompts"))
+    before = int(_count(page, "prompts"))
     server.call("create_prompt", name="from-an-agent", content="Hello")
-    expect(page.locator("#tile-prompts b")).to_have_text(str(before + 1))
-    newest = page.locator(".recent").first
-    expect(newest).to_contain_text("claude-code created prompt from-an-agent")
-    page.locator(".edited a", has_text="from-an-agent").click()
+    expect(page.locator("#count-prompts b")).to_have_text(str(before + 1))
+    expect(page.locator(".visit-group").first).to_contain_text("claude-code created 1 prompt")
+    page.locator(".visit-named a", has_text="from-an-agent").click()
     page.wait_for_url("**/p/default/prompts/*")
     expect(page.get_by_role("heading", level=1)).to_contain_text("from-an-agent")
 

@@ -50,7 +50,6 @@ async def show(request: WebRequest) -> WebResponse:
     visit = read_visit(request, *await workspace.overview.log_range(caller))
     changed = await visit_values(request, visit)
     notice = await find_notice(request)
-    undone = request.int_parameter("undone")
     return render_page(
         request,
         "home/home.html",
@@ -67,7 +66,6 @@ async def show(request: WebRequest) -> WebResponse:
             for used in await workspace.usage.most_used(caller, _MAX_PROMPTS)
         ],
         **_chart_values(await workspace.overview.usage(caller, request.context.person)),
-        undone=undone if request.can_write and undone else 0,
         change=notice,
         text="" if notice is None else describe_change(notice),
         reload="",

@@ -43,6 +43,8 @@ class VisitGroup(Struct, frozen=True, kw_only=True):
     last_at: int
     #: The changes that an undo selects are those after this `seq`.
     after: int
+    #: Not if the visitor has changed something under the same name, which a client may choose.
+    is_undoable: bool
 
 
 async def visit_values(request: WebRequest, visit: Visit) -> dict[str, Any]:
@@ -51,13 +53,16 @@ async def visit_values(request: WebRequest, visit: Visit) -> dict[str, Any]:
     since = None if visit.last_at else time.time_ns() // 1000 - _FIRST_VISIT
     activity = await overview.by_actor(request.caller, after=visit.last_seq, since=since)
     counts: dict[str, list[ActorCount]] = {}
+    own: set[str] = set()
     for item in activity.counts:
-        if not _is_own(request, item):
+        if _is_own(request, item):
+            own.add(item.actor)
+        else:
             counts.setdefault(item.actor, []).append(item)
     for actor in list(counts):
         if (undone := visit.undone_up_to(actor)) > activity.after:
             newer = (await overview.by_actor(request.caller, after=undone)).counts
-            counts[actor] = [item for item in newer if item.actor == actor]
+            counts[actor] = [item for item in newer if item.actor == actor and not _is_own(request, item)]
     newest = sorted(
         (actor for actor, items in counts.items() if items),
         key=lambda actor: max(item.last for item in counts[actor]),
@@ -76,7 +81,8 @@ async def visit_values(request: WebRequest, visit: Visit) -> dict[str, Any]:
     marks = ActorMarks(await history.actors(request.caller, ChangeQuery(project=request.caller.project)))
     return {
         "groups": [
-            _format_group(request, counts[actor], marks, named[actor]) for actor in newest[:_MAX_ACTORS]
+            _format_group(request, counts[actor], marks, named[actor], is_undoable=actor not in own)
+            for actor in newest[:_MAX_ACTORS]
         ],
         "more_actors": len(newest) - _MAX_ACTORS,
         "is_counted": not activity.is_truncated,
@@ -86,9 +92,10 @@ async def visit_values(request: WebRequest, visit: Visit) -> dict[str, Any]:
 
 def _is_own(request: WebRequest, item: ActorCount) -> bool:
     """Return whether the visitor made these changes, here or in a shell."""
-    person = request.context.person
-    is_shell = request.session.name is None and item.actor == person and item.interface == "cli"
-    return is_shell or item.actor == request.caller.actor
+    if item.interface == "web":
+        return item.actor == request.caller.actor
+    is_owner = request.session.name is None
+    return is_owner and item.interface == "cli" and item.actor == request.context.person
 
 
 def _newest_entities(rows: Sequence[ChangeRow], actor: str, first: int) -> list[ChangeRow]:
@@ -101,7 +108,12 @@ def _newest_entities(rows: Sequence[ChangeRow], actor: str, first: int) -> list[
 
 
 def _format_group(
-    request: WebRequest, items: Sequence[ActorCount], marks: ActorMarks, named: list[ChangeRow]
+    request: WebRequest,
+    items: Sequence[ActorCount],
+    marks: ActorMarks,
+    named: list[ChangeRow],
+    *,
+    is_undoable: bool,
 ) -> VisitGroup:
     actor = items[0].actor
     totals: dict[Action, dict[Kind, int]] = {}
@@ -131,6 +143,7 @@ def _format_group(
         total=sum(item.count for item in items),
         last_at=max(item.last_at for item in items),
         after=min(item.first for item in items) - 1,
+        is_undoable=is_undoable and request.can_write,
     )
 
 
@@ -149,10 +162,10 @@ async def undo_actor(request: WebRequest) -> WebResponse:
         return _refer_to_activity(request, actor)
     visit = read_visit(request, *await request.workspace.overview.log_range(request.caller))
     stored = visit.with_undone(actor, seen).header(request)
+    note = f"Undid {format_count(len(result.changes), 'change')} by {actor}"
     if result.by is None:
-        response = redirect(request.link("/"), "Nothing to undo: everything is already as it was before")
-    else:
-        response = redirect(request.link("/", undone=result.by))
+        note = "Nothing to undo: everything is already as it was before"
+    response = redirect(request.link("/"), note, undo=result.by or 0, is_redo=True)
     return WebResponse(response.status, headers=(*response.headers, stored))
 
 

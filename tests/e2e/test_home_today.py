@@ -1,0 +1,165 @@
+"""Home: what is due, what others changed since the last visit, clients, used prompts and the chart."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from dittybag.cli.sample_history import fill_demo
+from dittybag.cli.sample_workspace import PROJECT, write_library
+from dittybag.config import settings
+from tests.e2e.conftest import SCREENS, BrowserWindows, PageCheck, Screen
+from tests.e2e.web_server_process import WebServerProcess
+
+HOME = f"/p/{PROJECT}"
+
+#: The contrast of two colours of a chart, as in WCAG, in what the browser has computed.
+CONTRASTS = """
+() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
+  const luminance = (colour) => {
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    const parts = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map((value) => value / 255);
+    const linear = (value) => value <= .04045 ? value / 12.92 : ((value + .055) / 1.055) ** 2.4;
+    const [red, green, blue] = parts.map(linear);
+    return .2126 * red + .7152 * green + .0722 * blue;
+  };
+  const style = (selector) => getComputedStyle(document.querySelector(selector));
+  const colours = [
+    style(".plot .bar-mark:not(.second)").fill,
+    style(".plot .bar-mark.second").fill,
+    style(".usage").backgroundColor,
+  ].map(luminance);
+  const contrast = (one, other) => (Math.max(one, other) + .05) / (Math.min(one, other) + .05);
+  return [[0, 1], [0, 2], [1, 2]].map(([one, other]) => contrast(colours[one], colours[other]));
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProcess]:
+    """A server with the workspace of the demo."""
+    home = tmp_path_factory.mktemp("home")
+    # Playwright already runs an event loop in this thread.
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(fill_demo, settings({"DITTYBAG_HOME": os.fspath(home)})).result()
+    write_library(home)
+    with WebServerProcess(home, "--project", PROJECT) as server:
+        yield server
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
+def test_home_shows_today(
+    server: WebServerProcess, windows: BrowserWindows, check_page: PageCheck, screen: Screen
+) -> None:
+    page = windows.open(server, HOME, screen)
+    assert page.locator("#due .feed-day").all_inner_texts() == ["Overdue", "Today", "Next days"]
+    titles = page.locator("#due .home-title").all_inner_texts()
+    assert titles[:2] == ["Rotate the signing key", "Answer the auditors"]
+    expect(page.locator("#due li", has_text="Hash passwords")).to_contain_text("claude-code")
+    expect(page.locator("#due li", has_text="Cover the login")).to_contain_text("waits for 1")
+    _check_actors(page)
+    clients = page.locator("#clients li").all_inner_texts()
+    words = [text.split() for text in clients]
+    assert words[:2] == [
+        ["claude-code", "2.1.4", "stdio", "connected"],
+        ["cursor", "1.7.39", "stdio", "connected"],
+    ]
+    assert words[2][:3] == ["codex", "0.48.0", "HTTP"]
+    expect(page.locator("#used li").first).to_have_text(re.compile(r"Security review\s*43 uses"))
+    _check_chart(page)
+    check_page(page, f"today-{screen.name}")
+    task = page.locator("#due li", has_text="Log failed logins")
+    task.get_by_role("button", name="Complete Log failed logins").click()
+    expect(page.locator("#toast")).to_contain_text("Completed ‘Log failed logins’")
+    expect(task).to_have_count(0)
+    page.locator("#toast").get_by_role("button", name="Undo").click()
+    expect(task).to_have_count(1)
+
+
+def _check_actors(page: Page) -> None:
+    """Check that agents differ in letters and colours, and people in shape."""
+    groups = page.locator("#visit .visit-group")
+    expect(groups.filter(has_text="codex")).to_contain_text("created 1 resource, changed 1 prompt")
+    agents = page.locator("#visit .mark.agent")
+    marks = agents.evaluate_all(
+        "marks => marks.map((mark) => [mark.textContent, getComputedStyle(mark).backgroundColor])"
+    )
+    assert sorted(letters for letters, _ in marks) == ["CC", "Co", "Cu"]
+    assert len({colour for _, colour in marks}) == 3
+    shapes = [
+        page.locator(f"#visit .mark.{kind}").first.evaluate("mark => getComputedStyle(mark).borderRadius")
+        for kind in ("agent", "person")
+    ]
+    assert shapes[1] == "50%" != shapes[0]
+
+
+def _check_chart(page: Page) -> None:
+    """Check the axes, the tooltips and the contrast of the chart."""
+    assert page.locator(".plot-scale text").all_text_contents()[0] == "0"
+    assert len(page.locator(".plot-columns > g text").all_text_contents()) == 5
+    contrasts: Any = page.evaluate(CONTRASTS)
+    assert min(contrasts) >= 3, contrasts
+    columns = page.locator(".plot .point")
+    assert columns.count() == 30
+    expect(page.locator(".tip:visible")).to_have_count(0)
+    columns.nth(29).focus()
+    page.keyboard.press("ArrowLeft")
+    expect(columns.nth(28)).to_be_focused()
+    tip = page.locator(".tip:visible")
+    expect(tip).to_have_text(re.compile(r"\d+ \w+: \d+ by people, \d+ by agents"))
+    assert tip.text_content() == columns.nth(28).locator("title").text_content()
+    columns.nth(10).hover()
+    expect(columns.nth(10).locator(".tip")).to_be_visible()
+    page.mouse.move(0, 0)
+
+
+def test_changes_stay_until_the_visit_is_over_and_are_undone_by_actor(
+    server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    page = windows.open(server, f"{HOME}/activity", own=True)
+    server.call("create_prompt", client="zed", name="one", content="x")
+    page.goto(server.origin + HOME)
+    page.get_by_text("Live", exact=True).wait_for()
+    group = page.locator(".visit-group", has_text="zed")
+    expect(group).to_contain_text("zed created 1 prompt")
+    server.call("create_prompt", client="zed", name="two", content="x")
+    expect(group).to_contain_text("zed created 2 prompts")
+    page.reload()
+    expect(group).to_contain_text("zed created 2 prompts")
+    group.get_by_role("button", name="Undo 2 changes by zed").click()
+    expect(page.locator(".note")).to_have_text("Undid 2 changes by zed")
+    expect(group).to_have_count(0)
+    expect(page.locator("#count-prompts b")).to_have_text("5")
+    page.get_by_role("button", name="Redo").click()
+    expect(page.locator("#count-prompts b")).to_have_text("7")
+    # What others have changed again is not undone.
+    server.call("update_prompt", client="zed", name="one", content="y")
+    server.call("update_prompt", client="cursor", name="one", content="z")
+    page.goto(server.origin + HOME)
+    expect(group).to_contain_text("zed changed 1 prompt")
+    group.get_by_role("button", name="Undo").click()
+    expect(page.locator(".note")).to_contain_text("nothing was undone")
+    _end_visit(page)
+    server.call("create_prompt", client="zed", name="three", content="x")
+    page.goto(server.origin + HOME)
+    expect(page.locator("#visit-title")).to_have_text("Changed since your last visit")
+    expect(page.locator(".visit-group")).to_have_count(1)
+    expect(group).to_contain_text("zed created 1 prompt")
+
+
+def _end_visit(page: Page) -> None:
+    """Change the cookie as if the last request had been an hour ago."""
+    (visit,) = (cookie for cookie in page.context.cookies() if cookie["name"] == "dittybag-visit")
+    log, seq, at, last, time, *undone = visit["value"].split(".")
+    value = ".".join([log, seq, at, last, str(int(time) - 3600), *undone])
+    page.context.add_cookies(
+        [{"name": "dittybag-visit", "value": value, "domain": visit["domain"], "path": "/"}]
+    )
