@@ -131,8 +131,8 @@ def test_a_real_shell_completes_and_quotes_names(tmp_path: Path, shell: str) -> 
     terminal = ShellTerminal(shell, tmp_path, home)
     try:
         terminal.type(f"{LOAD_SCRIPT[shell]}\recho rea''dy\r", "ready")
-        # Unquoted, in an open quote, and after the equals sign of an option.
-        for start in ("-p my", '-p "my', "--project=my"):
+        # Unquoted, after a quoted space, in an open quote, and after the equals sign of an option.
+        for start in ("-p my", "-p my\\ pr", '-p "my', "--project=my"):
             terminal.type(f"dittybag prompt list {start}\t", "ject")
             arguments = f"<-p><{ODD_NAME}>" if start.startswith("-p") else f"<--project={ODD_NAME}>"
             terminal.type("\r", f"<prompt><list>{arguments}")
@@ -149,14 +149,14 @@ def test_a_real_shell_completes_and_quotes_names(tmp_path: Path, shell: str) -> 
 
 
 def test_bash_lists_numbers_of_tasks_with_their_titles(tmp_path: Path) -> None:
-    dittybag(tmp_path, "task", "add", "Write tests")
-    dittybag(tmp_path, "task", "add", "Write docs")
+    (tmp_path / "tasks.csv").write_text("title\n" + "".join(f"Task {number}\n" for number in range(1, 13)))
+    dittybag(tmp_path, "task", "import", str(tmp_path / "tasks.csv"))
     asked = {"_DITTYBAG_COMPLETE": "bash"}
     breaks = " \t\n\"'@><=;|&(:"
-    listed = dittybag(tmp_path, "--", "dittybag task done ", breaks, "63", variables=asked).stdout
-    assert listed.splitlines() == ["names", "2  (Write docs)", "1  (Write tests)"]
-    inserted = dittybag(tmp_path, "--", "dittybag task done ", breaks, "9", variables=asked).stdout
-    assert inserted.splitlines() == ["names", "2", "1"]
+    listed = dittybag(tmp_path, "--", "dittybag task done 1", breaks, "63", variables=asked).stdout
+    assert listed.splitlines() == ["names", "1   (Task 1)", "10  (Task 10)", "11  (Task 11)", "12  (Task 12)"]
+    inserted = dittybag(tmp_path, "--", "dittybag task done 1", breaks, "9", variables=asked).stdout
+    assert inserted.splitlines() == ["names", "1", "10", "11", "12"]
 
 
 def test_every_completed_parameter_exists() -> None:

@@ -91,9 +91,11 @@ def test_output_that_is_longer_than_the_screen_is_paged(tmp_path: Path) -> None:
     # Notes to standard error come after the page, in order.
     (tmp_path / "tasks.csv").write_text("title\n" + "".join(f"Task {number}\n" for number in range(30)))
     dittybag(tmp_path, "task", "import", str(tmp_path / "tasks.csv"))
-    paged = {"DITTYBAG_PAGER": "cat -u"}
+    paged = {"DITTYBAG_PAGER": "sed -u s/^/paged:/"}
     screen = strip_colours(run_in_terminal(tmp_path, "history", "--limit", "30", variables=paged))
-    assert screen.splitlines()[-1].startswith("hint: for older changes, use --before ")
+    *page, last = screen.splitlines()
+    assert all(line.startswith("paged:") for line in page)
+    assert last.startswith("hint: for older changes, use --before ")
 
 
 def test_a_text_is_copied_by_a_program_or_by_the_terminal(tmp_path: Path) -> None:
