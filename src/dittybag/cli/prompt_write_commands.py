@@ -92,7 +92,7 @@ def add(
     given = _content(content, file)
     is_written = given is None and sys.stdin.isatty()
     if name is None and not is_written:
-        raise click.MissingParameter(ctx=ctx, param_hint="'NAME'", param_type="argument")
+        raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
     if is_written:
         saved = create_in_editor(options, **parts)
     else:
