@@ -89,7 +89,29 @@ CONFORMANCE: Final = Environment(
 FASTMCP: Final = Environment("fastmcp", "FastMCP 4.1.4", {"fastmcp-slim[client]": "4.1.4"}, "python")
 #: Checks the accessibility of the web UI.
 AXE: Final = Environment("axe", "axe-core 4.12.1", {"axe-core": "4.12.1"}, "node")
-ENVIRONMENTS: Final = (PYTHON_2, PYTHON_1, TYPESCRIPT_2, TYPESCRIPT_1, INSPECTOR, FASTMCP, CONFORMANCE, AXE)
+#: Tokenizers of language models, with their vocabularies.
+TOKENIZERS: Final = Environment(
+    "tokenizers",
+    "five tokenizers",
+    {
+        "gpt-tokenizer": "4.0.0",
+        "@anthropic-ai/tokenizer": "0.0.4",
+        "llama3-tokenizer-js": "1.2.0",
+        "mistral-tokenizer-js": "1.0.0",
+    },
+    "node",
+)
+ENVIRONMENTS: Final = (
+    PYTHON_2,
+    PYTHON_1,
+    TYPESCRIPT_2,
+    TYPESCRIPT_1,
+    INSPECTOR,
+    FASTMCP,
+    CONFORMANCE,
+    AXE,
+    TOKENIZERS,
+)
 
 
 class SetupFailed(Exception):

@@ -1,0 +1,1 @@
+"""The estimate of tokens, compared with real tokenizers."""
