@@ -190,7 +190,7 @@ def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool)
 
 
 def _print_outcome(target: ConfigTarget, outcome: ConnectResult) -> None:
-    title, file = target.client.title, one_line(str(target.file), _MAX_LENGTH)
+    title, file = target.client.title, one_line(format_path(str(target.file)), _MAX_LENGTH)
     messages = {
         "connected": f"Connected {title}: {file}",
         "updated": f"Updated {title}: {file}",
@@ -204,7 +204,7 @@ def _print_outcome(target: ConfigTarget, outcome: ConnectResult) -> None:
     elif outcome.has_previous:
         note(f"an existing entry '{target.name}' was replaced; --remove restores it")
     if outcome.backup:
-        print_aside(f"backup: {one_line(outcome.backup, _MAX_LENGTH)}")
+        print_aside(f"backup: {one_line(format_path(outcome.backup), _MAX_LENGTH)}")
 
 
 def _print_next_steps(target: ConfigTarget, launch: Launch, *, is_found: bool) -> None:

@@ -145,7 +145,7 @@ def link(folder: str | None, options: WorkspaceOptions) -> None:
         return project
 
     project = replace(options, project=DEFAULT_PROJECT).run(work, create=name is None)
-    path = clip_line(target.path, 1000)
+    path = clip_line(format_path(target.path), 1000)
     print_result(
         {"folder": target.path, "project": project.name}, f"Linked {path} to project '{project.name}'"
     )
@@ -174,7 +174,7 @@ def unlink(folder: str | None, options: WorkspaceOptions) -> None:
       dittybag project unlink ~/src/website
     """
     target = _folder_to_link(options, folder)
-    path = clip_line(target.path, 1000)
+    path = clip_line(format_path(target.path), 1000)
     if not target.unlink():
         refuse(
             f"{path} is not linked to a project",
