@@ -22,15 +22,17 @@ def run_in_terminal(
     answers: Sequence[tuple[str, str | Callable[[str], str]]] = (),
     status: int = 0,
     stdout: int | None = None,
+    columns: int = 100,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Run a command in a terminal, check its exit status and return its output.
 
     `answers` are pairs of a text to wait for and the input to type then. The input can also be a function of
-    the output so far. `stdout` is a file descriptor that replaces standard output.
+    the output so far. `stdout` is a file descriptor that replaces standard output. `columns`: the width of
+    the terminal.
     """
     controller, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     inherited = {
         name: value
         for name, value in os.environ.items()

@@ -347,7 +347,7 @@ def test_undo_asks_for_confirmation_on_a_terminal(home: Path, typed: str, status
 
 
 def test_history_has_colours_only_on_a_terminal(home: Path) -> None:
-    assert "\x1b[32m" in run_in_terminal(home, "history")
+    assert "\x1b[38;5;28mcreated" in run_in_terminal(home, "history")
     assert "\x1b" not in dittybag(home, "history").stdout
 
 

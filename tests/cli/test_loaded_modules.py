@@ -72,12 +72,12 @@ def require_at_most(count: int, modules: set[str]) -> None:
     ("arguments", "count"),
     [
         # Tasks are listed with their claims and with what they wait for.
-        ("task list", 94),
-        ("prompt list", 88),
-        ("resource list", 88),
+        ("task list", 96),
+        ("prompt list", 90),
+        ("resource list", 90),
         # Projects are listed with the folders that are linked to them.
-        ("project list", 90),
-        ("history", 88),
+        ("project list", 91),
+        ("history", 90),
     ],
 )
 def test_a_data_command_loads_only_the_store_and_the_services(

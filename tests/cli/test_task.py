@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.cli_runner import data, dittybag, failure
-from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
+from tests.cli.pseudo_terminal import run_in_terminal
 
 FAR_FUTURE = "2999-12-31"
 LONG_AGO = "2001-01-01"
@@ -303,10 +303,10 @@ def test_show_prints_all_fields(tmp_path: Path) -> None:
     assert lines[-2:] == ["Line 1", "Line 2"]
 
 
-def test_a_terminal_shows_overdue_in_red_today_in_yellow_and_done_dim(tmp_path: Path) -> None:
+def test_a_terminal_shows_priorities_dates_and_status_in_colour(tmp_path: Path) -> None:
     for title, due in [("Late", "yesterday"), ("Now", "today"), ("Soon", "tomorrow"), ("Past", LONG_AGO)]:
-        dittybag(tmp_path, "task", "add", title, "-d", due)
-    dittybag(tmp_path, "task", "add", "Odd \u202e", "-n", "\x1b[31m")
+        dittybag(tmp_path, "task", "add", title, "-d", due, "-P", "5")
+    dittybag(tmp_path, "task", "add", "Odd \u202e", "-n", "\x1b[31m", "-l", "one", "-P", "1")
     dittybag(tmp_path, "task", "done", "4")
     screen = run_in_terminal(tmp_path, "task", "list", "--include-done")
     lines = [
@@ -314,16 +314,17 @@ def test_a_terminal_shows_overdue_in_red_today_in_yellow_and_done_dim(tmp_path: 
         for title in ("title", "Late", "Now", "Soon", "Past", "Odd")
     ]
     assert lines[0].startswith("\x1b[1m")
-    assert lines[1].startswith("\x1b[31m")
-    assert strip_colours(lines[1]).endswith("yesterday (overdue)")
-    assert lines[2].startswith("\x1b[33m")
-    assert strip_colours(lines[2]).endswith("today")
-    assert lines[3].strip().startswith("3")
-    assert lines[4].startswith("\x1b[2m")
-    assert "\u202e" not in lines[5]
+    for line in lines[1:4]:
+        assert "\x1b[38;5;196m\x1b[1m5\x1b[0m" in line
+    assert "\x1b[38;5;196myesterday (overdue)\x1b[0m" in lines[1]
+    assert "\x1b[38;5;130mtoday\x1b[0m" in lines[2]
+    assert "  tomorrow  " in lines[3]
+    assert ("\x1b[38;5;243mPast\x1b[0m" in lines[4], "\x1b[38;5;28mdone\x1b[0m" in lines[4]) == (True, True)
+    assert "\x1b[38;5;243m1 Jan 2001\x1b[0m" in lines[4]
+    assert ("\u202e" in lines[5], "\x1b[38;5;30mone\x1b[0m" in lines[5]) == (False, True)
     assert "\x1b" not in run_in_terminal(tmp_path, "task", "list", variables={"NO_COLOR": "1"})
     assert "\x1b[31m" not in run_in_terminal(tmp_path, "task", "show", "5")
-    assert "\x1b[31m" in run_in_terminal(tmp_path, "task", "show", "1")
+    assert "\x1b[38;5;196m" in run_in_terminal(tmp_path, "task", "show", "1")
 
 
 def test_stats_draw_bars(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import click
 
 from dittybag.cli.error_output import ExitStatus
-from dittybag.cli.output import print_result, progress
+from dittybag.cli.output import format_path, print_result, progress
 from dittybag.cli.restore_backup import print_warnings, printable_path, report_file_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
@@ -39,7 +39,7 @@ def command(file: str, options: WorkspaceOptions, *, force: bool) -> int:
     except FileRefused as error:
         return report_file_error(error, settings.database)
     warnings = [problem.message for problem in backup.problems]
-    source, target = printable_path(settings.database), printable_path(backup.file)
+    source, target = (format_path(printable_path(path)) for path in (settings.database, backup.file))
     print_result(
         {
             "file": backup.file,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from dittybag.cli.colours import GREEN, GREY, RED, TEAL
 from dittybag.cli.output import clip_line, format_time, print_list
+from dittybag.cli.table import Column
 from dittybag.domain.changes import Change, Purged
 from dittybag.domain.times import iso
 
-_COLOURS: Final = {"create": "green", "delete": "red", "update": None, "restore": "cyan"}
+_COLOURS: Final = {"create": GREEN, "delete": RED, "update": None, "restore": TEAL}
 
 
 def change_data(change: Change, projects: Mapping[int, str]) -> dict[str, Any]:
@@ -32,24 +34,31 @@ def print_changes(changes: Sequence[Change], projects: Mapping[int, str]) -> Non
     """Print a table of changes."""
     print_list(
         {"changes": [change_data(change, projects) for change in changes]},
-        ("change", "when", "actor", "action", "item", "project"),
+        (
+            Column("change", right=True),
+            Column("when"),
+            Column("actor", shrink="cut", rank=1),
+            Column("action"),
+            Column("item", shrink="wrap"),
+            Column("project", shrink="cut", rank=2),
+        ),
         [_row(change, projects) for change in changes],
         empty=("No matching changes",),
-        right=(0,),
-        shrinkable=(2, 4, 5),
-        styles=lambda row: {"fg": _COLOURS[changes[row].action]},
+        cell_styles=lambda row, name: (
+            {"fg": _COLOURS[changes[row].action] if name == "action" else GREY if name == "when" else None}
+        ),
     )
 
 
 def _row(change: Change, projects: Mapping[int, str]) -> tuple[str, ...]:
     label = change.label
     if isinstance(change.state, Purged):
-        label = f"(purged by {change.state.by}, {iso(change.state.at)})"
+        label = f"(purged by {change.state.by}, {format_time(change.state.at)})"
     return (
         str(change.seq),
         format_time(change.at),
         clip_line(change.actor, 40),
         change.verb,
-        f"{change.kind} {clip_line(label, 60)}",
+        f"{change.kind} {clip_line(label, 500)}",
         "" if change.project is None else clip_line(projects.get(change.project, "(deleted)")),
     )

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from dittybag.cli.colours import AMBER, GREEN, GREY, RED
 from dittybag.cli.error_output import ExitStatus, report, wants_json
-from dittybag.cli.output import hint, note, print_aside, print_diff, print_json, print_list
+from dittybag.cli.output import format_path, hint, note, print_aside, print_diff, print_json, print_list
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.clients.client_errors import (
@@ -41,7 +42,7 @@ _STATES: Final = {
     "absent": "not connected",
     "unreadable": "cannot be read",
 }
-_COLOURS: Final = {"connected": "green", "broken": "red", "other": "yellow", "unreadable": "red"}
+_COLOURS: Final = {"connected": GREEN, "broken": RED, "other": AMBER, "unreadable": RED}
 #: Maximum length of a message, which may contain a path and the message of a parser.
 _MAX_LENGTH: Final = 2000
 
@@ -189,7 +190,7 @@ def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool)
 
 
 def _print_outcome(target: ConfigTarget, outcome: ConnectResult) -> None:
-    title, file = target.client.title, one_line(str(target.file), _MAX_LENGTH)
+    title, file = target.client.title, one_line(format_path(str(target.file)), _MAX_LENGTH)
     messages = {
         "connected": f"Connected {title}: {file}",
         "updated": f"Updated {title}: {file}",
@@ -203,7 +204,7 @@ def _print_outcome(target: ConfigTarget, outcome: ConnectResult) -> None:
     elif outcome.has_previous:
         note(f"an existing entry '{target.name}' was replaced; --remove restores it")
     if outcome.backup:
-        print_aside(f"backup: {one_line(outcome.backup, _MAX_LENGTH)}")
+        print_aside(f"backup: {one_line(format_path(outcome.backup), _MAX_LENGTH)}")
 
 
 def _print_next_steps(target: ConfigTarget, launch: Launch, *, is_found: bool) -> None:
@@ -247,12 +248,15 @@ def _list_clients(machine: LocalMachine, name: str, launch: Launch) -> None:
                 target.scope,
                 "yes" if found else "no",
                 _state(status, name),
-                one_line(str(target.file), _MAX_LENGTH),
+                one_line(format_path(str(target.file)), _MAX_LENGTH),
             )
             for target, found, status in rows
         ],
         shrinkable=(3, 4),
-        styles=lambda row: {"fg": _COLOURS.get(rows[row][2].state), "dim": not rows[row][1] or None},
+        styles=lambda row: {"fg": None if rows[row][1] else GREY},
+        cell_styles=lambda row, name: (
+            {"fg": _COLOURS[rows[row][2].state]} if name == "state" and rows[row][2].state in _COLOURS else {}
+        ),
     )
     if any(found and status.state == "absent" for _, found, status in rows):
         hint("to connect a client, run: dittybag connect CLIENT")

@@ -9,10 +9,9 @@ import click
 from dittybag.cli.change_output import change_data
 from dittybag.cli.error_output import ExitStatus, report, wants_json
 from dittybag.cli.history import project_names
-from dittybag.cli.output import clip_line, print_diff, print_result
+from dittybag.cli.output import clip_line, format_time, print_diff, print_result
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.domain.times import iso
 from dittybag.services.change_diffs import changed_texts, diff_lines
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def command(change: int, other: int | None, options: WorkspaceOptions) -> int:
         print_result({"change": change_data(shown, projects), "fields": fields})
         return ExitStatus.OK
     click.secho(f"{shown.kind} {clip_line(shown.label)}", bold=True)
-    click.secho(f"{shown.verb} by {clip_line(shown.actor)}, {iso(shown.at)}", dim=True)
+    click.secho(f"{shown.verb} by {clip_line(shown.actor)}, {format_time(shown.at)}", dim=True)
     print_diff(diff_lines(texts))
     if not texts:
         click.echo("No visible differences", err=True)

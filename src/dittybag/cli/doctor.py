@@ -11,8 +11,9 @@ import click
 import msgspec
 
 from dittybag.cli.error_output import ExitStatus, wants_json
-from dittybag.cli.output import pad, print_json, print_table, progress
+from dittybag.cli.output import pad, print_json, progress
 from dittybag.cli.strict_options import StrictCommand
+from dittybag.cli.table import print_table
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.display import format_count
 from dittybag.domain.text import one_line
@@ -171,7 +172,7 @@ def _print(health: DoctorReport, *, fixed: bool) -> None:
     largest = [*_rows("prompt", health.prompts), *_rows("resource", health.resources)]
     if largest:
         click.echo()
-        print_table(("largest", "project", "name", "bytes"), largest, right=(3,), shrinkable=(2, 1))
+        print_table(("largest", "project", "name", "bytes"), largest, right=(3,), shrinkable=(1,))
     errors, warnings = _count(health, "error"), _count(health, "warning")
     click.echo()
     colour = "red" if errors else "yellow" if warnings else "green"

@@ -10,7 +10,7 @@ import click
 
 from dittybag.cli.error_output import ExitStatus, report, report_error, wants_json
 from dittybag.cli.library_read_commands import check, list_libraries, show
-from dittybag.cli.output import json_option, print_aside, print_result, progress
+from dittybag.cli.output import format_path, json_option, print_aside, print_result, progress
 from dittybag.cli.strict_options import StrictGroup
 from dittybag.config import home
 from dittybag.domain.display import format_count
@@ -153,9 +153,9 @@ def remove(name: str, *, yes: bool) -> None:
         raise
     what = ""
     if removed.link:
-        what = f"; its folder {removed.path} was not touched"
+        what = f"; its folder {format_path(removed.path)} was not touched"
     elif removed.kept_in is not None:
-        what = f"; its folder was moved to {removed.kept_in}"
+        what = f"; its folder was moved to {format_path(removed.kept_in)}"
     print_result(removed, f"Removed library '{removed.name}'{what}")
 
 
@@ -206,7 +206,7 @@ def _print_added(added: AddResult, message: str, prompts: int) -> None:
             "left_out": added.left_out,
         },
         message,
-        f"  {added.path}",
+        f"  {format_path(added.path)}",
         *_file_lines("Skipped:", [f"{item.file}: {item.reason}" for item in added.left_out]),
         f"hint: to check it, run: {check}" if prompts else f"hint: to see why, run: {check} --skipped",
     )

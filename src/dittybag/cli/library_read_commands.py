@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
+from dittybag.cli.colours import AMBER
 from dittybag.cli.error_output import ExitStatus, wants_json
-from dittybag.cli.output import clip_line, hint, json_option, print_json, print_list, print_table
+from dittybag.cli.output import clip_line, format_path, hint, json_option, print_json, print_list
 from dittybag.cli.strict_options import StrictCommand
+from dittybag.cli.table import Column, print_table
 from dittybag.config import home, known_libraries
 from dittybag.domain.display import format_count
 from dittybag.domain.errors import LibraryNotFound
@@ -42,19 +44,26 @@ def list_libraries() -> None:
             ", ".join(item.formats) or "-",
             kinds.get(item.name, "by hand"),
             str(len(item.problems) or "-"),
+            format_path(item.folder),
         )
         for item in reports
     ]
     print_list(
         {"libraries": [_library_data(item, kinds.get(item.name)) for item in reports]},
-        ("library", "prompts", "formats", "from", "problems"),
+        (
+            Column("library"),
+            Column("prompts", right=True),
+            Column("formats", shrink="cut", rank=1),
+            Column("from"),
+            Column("problems", right=True),
+            Column("folder", shrink="cut", extra=True),
+        ),
         rows,
         empty=(
             "No libraries yet",
             "to add one, run: dittybag library add FOLDER, or dittybag library new NAME",
         ),
-        right=(1, 4),
-        shrinkable=(0, 2),
+        cell_styles=lambda row, name: {"fg": AMBER if name == "problems" and reports[row].problems else None},
     )
     if any(item.problems for item in reports):
         hint("for details, run: dittybag library check")
@@ -108,7 +117,7 @@ def _show_library(name: str) -> None:
         about |= {"problems": report.problems, "skipped": report.skipped}
         print_json({**about, "prompts": [_prompt_data(prompt) for prompt in prompts]})
         return
-    click.secho(f"{report.name}  {report.folder}", bold=True)
+    click.secho(f"{report.name}  {format_path(report.folder)}", bold=True)
     rows = [
         (
             prompt.name,

@@ -1,32 +1,34 @@
-"""Output of commands: tables and colours for people, one JSON envelope for programs.
+"""Output of commands: text for people, one JSON envelope for programs.
 
 Data goes to standard output, everything else to standard error.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 import msgspec
 
 from dittybag.cli.error_output import report, use_json, wants_json
-from dittybag.domain.display import format_ago, format_count
+from dittybag.domain.display import format_count, format_when
 from dittybag.domain.text import one_line
 from dittybag.domain.times import iso
+
+if TYPE_CHECKING:
+    from dittybag.cli.table import Column
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Longer texts are cut when they are shown on one line.
 _MAX_LENGTH: Final = 100
-#: Minimum width of a column that can shrink.
-_MIN_WIDTH: Final = 12
 
 
 # Options
@@ -113,7 +115,7 @@ def print_aside(line: str) -> None:
 
 def print_list(
     data: Any,
-    header: Sequence[str],
+    header: Sequence[str | Column],
     rows: Sequence[Sequence[str]],
     *,
     empty: Sequence[str] = (),
@@ -126,6 +128,8 @@ def print_list(
     if wants_json():
         print_json(data)
     elif rows or not empty:
+        from dittybag.cli.table import print_table
+
         print_table(header, rows, **table)
     else:
         click.echo(empty[0], err=True)
@@ -159,46 +163,7 @@ def confirm(question: str, *, yes: bool) -> bool:
     return click.confirm(question, err=True)
 
 
-# Tables
-
-
-def print_table(
-    header: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    right: Sequence[int] = (),
-    shrinkable: Sequence[int] = (),
-    styles: Callable[[int], dict[str, Any]] = lambda row: {},
-) -> None:
-    """Print rows under a header.
-
-    Columns in `right` are right-aligned; columns in `shrinkable` are cut if the terminal is too narrow.
-    `styles` returns the click style of a row.
-    """
-    lines = [header, *([terminal_safe(cell) for cell in row] for row in rows)]
-    widths = [max(display_width(line[column]) for line in lines) for column in range(len(header))]
-    if sys.stdout.isatty():
-        import shutil
-
-        _fit(widths, shrinkable, shutil.get_terminal_size().columns)
-    for number, line in enumerate(lines):
-        cells = [
-            pad(cell, columns, right=column in right)
-            for column, (cell, columns) in enumerate(zip(line, widths, strict=True))
-        ]
-        style = {"bold": True} if number == 0 else styles(number - 1)
-        click.secho("  ".join(cells).rstrip(), **style)
-
-
-def _fit(widths: list[int], shrinkable: Sequence[int], room: int) -> None:
-    """Narrow the shrinkable columns, widest first, until the table fits or none can shrink further."""
-    spare = sum(widths) + 2 * (len(widths) - 1) - room
-    while spare > 0:
-        widest = max(shrinkable, key=lambda column: widths[column], default=None)
-        if widest is None or widths[widest] <= _MIN_WIDTH:
-            return
-        widths[widest] -= 1
-        spare -= 1
+# Widths
 
 
 def display_width(text: str) -> int:
@@ -250,9 +215,19 @@ def write_text(content: str) -> None:
         click.echo(content.encode(), nl=False)
 
 
+# Times and paths
+
+
 def format_time(moment: int) -> str:
-    """Format a time: relative on a terminal, ISO 8601 otherwise."""
-    return format_ago(moment, time.time_ns() // 1000) if sys.stdout.isatty() else iso(moment)
+    """Format a time: on a terminal, relative within a week and otherwise a date; ISO 8601 elsewhere."""
+    return format_when(moment, time.time_ns() // 1000) if sys.stdout.isatty() else iso(moment)
+
+
+def format_path(path: str) -> str:
+    """Format a path: on a terminal, with ~ for the home folder."""
+    home = os.path.expanduser("~")  # noqa: PTH111  # pathlib is slow to import
+    is_inside = len(home) > 1 and (path == home or path.startswith(home + os.sep))
+    return f"~{path[len(home) :]}" if is_inside and sys.stdout.isatty() else path
 
 
 def print_diff(lines: Iterable[str], *, err: bool = False) -> None:

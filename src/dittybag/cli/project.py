@@ -10,9 +10,10 @@ import msgspec
 from msgspec.structs import replace
 
 from dittybag.cli.error_output import ExitStatus
-from dittybag.cli.output import clip_line, note, print_list, print_result
+from dittybag.cli.output import clip_line, format_path, format_time, note, print_list, print_result
 from dittybag.cli.read_input import refuse, text
 from dittybag.cli.strict_options import StrictGroup
+from dittybag.cli.table import Column
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project, in_workspace
 from dittybag.domain.accounts import Member, Role
 from dittybag.domain.errors import LastMember
@@ -41,13 +42,16 @@ def list_projects(options: WorkspaceOptions) -> None:
     sizes = options.run(lambda session: session.workspace.projects.all())
     folders = _folders(options)
     data = [_project_data(size, folders) for size in sizes]
-    header = ["project", "prompts", "resources", "tasks"]
+    header: list[str | Column] = ["project", "prompts", "resources", "tasks"]
     rows = [[size.project.name, *map(str, (size.prompts, size.resources, size.tasks))] for size in sizes]
     if any(item["folders"] for item in data):
-        header.append("folders")
+        header.append(Column("folders", shrink="cut", rank=1))
         for row, item in zip(rows, data, strict=True):
-            row.append(clip_line(", ".join(item["folders"]), 1000))
-    print_list({"projects": data}, header, rows, right=(1, 2, 3), shrinkable=(0, *range(4, len(header))))
+            row.append(clip_line(", ".join(map(format_path, item["folders"])), 1000))
+    header.append(Column("created", extra=True))
+    for row, size in zip(rows, sizes, strict=True):
+        row.append(format_time(size.project.created_at))
+    print_list({"projects": data}, header, rows, right=(1, 2, 3))
 
 
 @command.command("show")
@@ -74,7 +78,7 @@ def show(name: str | None, options: WorkspaceOptions) -> None:
             ("Prompts", size.prompts),
             ("Resources", size.resources),
             ("Tasks", size.tasks),
-            *(("Folder", folder) for folder in data["folders"]),
+            *(("Folder", format_path(folder)) for folder in data["folders"]),
         )
     ]
     print_result(data, *lines)
@@ -141,7 +145,7 @@ def link(folder: str | None, options: WorkspaceOptions) -> None:
         return project
 
     project = replace(options, project=DEFAULT_PROJECT).run(work, create=name is None)
-    path = clip_line(target.path, 1000)
+    path = clip_line(format_path(target.path), 1000)
     print_result(
         {"folder": target.path, "project": project.name}, f"Linked {path} to project '{project.name}'"
     )
@@ -170,7 +174,7 @@ def unlink(folder: str | None, options: WorkspaceOptions) -> None:
       dittybag project unlink ~/src/website
     """
     target = _folder_to_link(options, folder)
-    path = clip_line(target.path, 1000)
+    path = clip_line(format_path(target.path), 1000)
     if not target.unlink():
         refuse(
             f"{path} is not linked to a project",

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from dittybag.cli.clipboard import copy_option, copy_text
+from dittybag.cli.colours import GREY, TEAL
 from dittybag.cli.error_output import wants_json
 from dittybag.cli.output import (
     clip_line,
@@ -24,6 +25,7 @@ from dittybag.cli.output import (
 )
 from dittybag.cli.read_input import read_bytes, suggestion, text, usage_error
 from dittybag.cli.strict_options import StrictCommand
+from dittybag.cli.table import Column
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.entities import struct_data, to_data
 from dittybag.domain.errors import LibraryPromptNotFound, StorageError, require
@@ -46,6 +48,18 @@ if TYPE_CHECKING:
 
 Messages: TypeAlias = tuple[Message, ...]
 
+#: The columns of lists, and the styles of their cells.
+_COLUMNS: Final = (
+    Column("name"),
+    Column("title", shrink="cut", rank=2),
+    Column("tags", shrink="cut", rank=1),
+    Column("updated", rank=3),
+    Column("description", shrink="cut", extra=True),
+    Column("arguments", right=True, extra=True),
+)
+_STYLES: Final = {"tags": {"fg": TEAL}, "updated": {"fg": GREY}}
+#: Maximum length of a description in a list.
+_DESCRIPTION: Final = 300
 #: Prompts are read in pages of this size, which stays below the parameter limits of the databases.
 _PAGE: Final = 10_000
 #: At most this many projects are named in a hint.
@@ -101,10 +115,10 @@ def print_prompts(prompts: Sequence[PromptSummary], total: int, *, empty: Sequen
     """Print a page of `total` matching prompts."""
     print_list(
         {"prompts": [_summary(prompt) for prompt in prompts], "total": total},
-        ("name", "title", "tags", "updated"),
+        _COLUMNS,
         [_row(prompt) for prompt in prompts],
         empty=empty,
-        shrinkable=(0, 1, 2),
+        cell_styles=lambda row, name: _STYLES.get(name, {}),
     )
     print_rest(len(prompts), total)
 
@@ -139,6 +153,8 @@ def _row(prompt: PromptSummary) -> tuple[str, ...]:
         clip_line(prompt.title) if prompt.title != prompt.name else "",
         ", ".join(prompt.tags),
         format_time(prompt.updated_at),
+        clip_line(prompt.description or "", _DESCRIPTION),
+        str(prompt.argument_count or ""),
     )
 
 

@@ -11,6 +11,7 @@ import click
 
 from dittybag import files
 from dittybag.cli.clipboard import copy_option, copy_text
+from dittybag.cli.colours import GREY
 from dittybag.cli.error_output import ExitStatus, wants_json
 from dittybag.cli.lazy_group import LazyGroup
 from dittybag.cli.output import (
@@ -27,6 +28,7 @@ from dittybag.cli.output import (
 from dittybag.cli.prompt_read_commands import projects_hint
 from dittybag.cli.read_input import STREAM, label, read_bytes, refuse, text, usage_error
 from dittybag.cli.strict_options import option_group
+from dittybag.cli.table import Column
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.display import format_size
 from dittybag.domain.entities import to_data
@@ -38,6 +40,14 @@ from dittybag.services.resource_service import ResourceChange
 if TYPE_CHECKING:
     from dittybag.services.workspace import WorkspaceSession
 
+_COLUMNS: Final = (
+    Column("name"),
+    Column("type", shrink="cut", rank=2),
+    Column("size", right=True),
+    Column("uri", shrink="cut", rank=3),
+    Column("updated", rank=1),
+    Column("title", shrink="cut", extra=True),
+)
 _INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -122,15 +132,14 @@ def list_resources(options: WorkspaceOptions, limit: int) -> None:
     page = resources[:limit]
     print_list(
         {"resources": [to_data(resource) for resource in page], "total": len(resources)},
-        ("name", "type", "size", "uri", "updated"),
+        _COLUMNS,
         [_row(item) for item in page],
         empty=(
             "No resources yet",
             "to add a resource, run: dittybag resource add FILE",
             *(() if resources else projects_hint(options, "resources")),
         ),
-        right=(2,),
-        shrinkable=(0, 1, 3),
+        cell_styles=lambda row, name: {"fg": GREY if name == "updated" else None},
     )
     print_rest(len(page), len(resources))
 
@@ -142,6 +151,7 @@ def _row(resource: Resource) -> tuple[str, ...]:
         format_size(resource.size),
         clip_line(resource.uri),
         format_time(resource.updated_at),
+        clip_line(resource.title or resource.description or ""),
     )
 
 

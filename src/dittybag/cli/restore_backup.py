@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from dittybag.cli.error_output import ExitStatus, report
-from dittybag.cli.output import clip_line, hint, print_aside, print_result, progress
+from dittybag.cli.output import clip_line, format_path, hint, print_aside, print_result, progress
 from dittybag.cli.workspace_options import WorkspaceOptions
 from dittybag.domain.text import one_line
 
@@ -35,9 +35,10 @@ def restore_backup(options: WorkspaceOptions, file: str, *, force: bool) -> int:
     except FileRefused as error:
         return report_file_error(error, settings.database, restoring=True)
     warnings = [problem.message for problem in restored.problems]
-    lines = [f"Restored {printable_path(restored.database)} from {printable_path(path)}"]
+    database, source = (format_path(printable_path(name)) for name in (restored.database, path))
+    lines = [f"Restored {database} from {source}"]
     if restored.aside is not None:
-        lines.append(f"Previous database kept as {printable_path(restored.aside)}")
+        lines.append(f"Previous database kept as {format_path(printable_path(restored.aside))}")
     print_result(
         {
             "database": restored.database,

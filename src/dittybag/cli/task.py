@@ -11,6 +11,7 @@ from dittybag.cli.lazy_group import LazyGroup
 #: The commands, and the module and function of each.
 _COMMANDS: Final = {
     "add": ("task_edit", "add"),
+    "board": ("task_board", "board"),
     "claim": ("task_queue", "claim"),
     "comment": ("task_edit", "comment"),
     "delete": ("task_edit", "delete"),

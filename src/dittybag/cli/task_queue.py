@@ -27,7 +27,7 @@ from dittybag.cli.task_options import (
     run_on_tasks,
     taken_data,
 )
-from dittybag.cli.task_output import claim_data, describe, format_local, print_saved, task_data
+from dittybag.cli.task_output import claim_data, describe, format_until, print_saved, task_data
 from dittybag.cli.task_reference import find_id, task_argument
 from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
 from dittybag.domain.claims import DEFAULT_LEASE, MAX_WAIT
@@ -252,7 +252,7 @@ def renew(task: str, options: WorkspaceOptions, fence: int) -> None:
         return renewed, claims.get(number)
 
     renewed, claim = options.run(work)
-    held = "" if claim is None else f", yours until {format_local(claim.until)}"
+    held = "" if claim is None else f", yours until {format_until(claim.until)}"
     print_result(
         {**task_data(renewed, local_now()), "claim": None if claim is None else claim_data(claim)},
         f"Renewed {describe(renewed, local_now())}{held}",
@@ -267,7 +267,7 @@ def _print_claimed(found: ClaimedTask, taken: dict[int, str]) -> None:
         print_json({**_claimed_data(found), **taken_data(taken, found.task.id)})
         return
     number, fence = found.task.id, found.claim.fence
-    held = f"{clip_line(found.claim.holder)} until {format_local(found.claim.until)} (fence {fence})"
+    held = f"{clip_line(found.claim.holder)} until {format_until(found.claim.until)} (fence {fence})"
     print_task(found.task, parent=found.parent, more=[("held by", held)])
     print_group("Done before", found.done_before)
     for task in found.done_before:

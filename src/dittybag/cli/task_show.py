@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dittybag.cli.error_output import wants_json
-from dittybag.cli.output import clip_line, print_json, terminal_safe
+from dittybag.cli.output import clip_line, format_time, print_json, terminal_safe
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.task_options import local_now
 from dittybag.cli.task_output import (
     claim_data,
+    format_ago,
     format_due,
-    format_local,
+    format_until,
     given_energy,
     given_estimate,
     task_data,
@@ -23,7 +24,6 @@ from dittybag.cli.task_output import (
 from dittybag.cli.task_reference import find_id, task_argument
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.tasks import Comment, Task
-from dittybag.domain.times import iso
 
 if TYPE_CHECKING:
     from dittybag.domain.task_graph import GraphTask
@@ -54,7 +54,7 @@ def show(task: str, options: WorkspaceOptions) -> None:
         return
     holder = []
     if details.claim is not None:
-        held = f"{clip_line(details.claim.holder)} until {format_local(details.claim.until)}"
+        held = f"{clip_line(details.claim.holder)} until {format_until(details.claim.until)}"
         holder = [("held by", f"{held} (fence {details.claim.fence})")]
     print_task(details.task, parent=details.parent, more=holder)
     _print_related(details)
@@ -100,9 +100,9 @@ def print_task(
         ("labels", clip_line(", ".join(task.labels), 1000)),
         ("part of", "" if parent is None else f"{parent.id} '{clip_line(parent.title)}'"),
         *(("link", clip_line(link, 2000)) for link in task.links),
-        ("completed", "" if task.completed_at is None else iso(task.completed_at)),
-        ("created", iso(task.created_at)),
-        ("updated", iso(task.updated_at)),
+        ("completed", "" if task.completed_at is None else format_time(task.completed_at)),
+        ("created", format_time(task.created_at)),
+        ("updated", format_time(task.updated_at)),
     ]
     for name, value in about:
         if value:
@@ -143,5 +143,5 @@ def print_comments(comments: Sequence[Comment], *, task: int | None = None) -> N
     on_task = "" if task is None else f" on task {task}"
     for comment in comments:
         click.echo()
-        click.secho(f"{clip_line(comment.author, 200)}{on_task}, {format_local(comment.at)}:", bold=True)
+        click.secho(f"{clip_line(comment.author, 200)}{on_task}, {format_ago(comment.at)}:", bold=True)
         click.echo(terminal_safe(comment.text), nl=not comment.text.endswith("\n"))

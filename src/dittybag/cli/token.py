@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime
 from typing import Any
 
 import click
 
-from dittybag.cli.output import print_aside, print_list, print_result
+from dittybag.cli.colours import GREY
+from dittybag.cli.output import format_time, print_aside, print_list, print_result
 from dittybag.cli.param_types import expiry_time
 from dittybag.cli.read_input import text
 from dittybag.cli.strict_options import StrictGroup
@@ -102,7 +104,7 @@ def list_tokens(name: str | None, options: WorkspaceOptions, *, everything: bool
         ),
         right=(0,),
         shrinkable=(7,),
-        styles=lambda row: {"dim": found[row][1] != "active"},
+        styles=lambda row: {"fg": None if found[row][1] == "active" else GREY},
     )
 
 
@@ -134,7 +136,9 @@ def _state(token: Token, now: int, disabled: set[str]) -> str:
 
 
 def _day(microseconds: int | None) -> str:
-    return "never" if microseconds is None else iso(microseconds)[:10]
+    if microseconds is None:
+        return "never"
+    return format_time(microseconds) if sys.stdout.isatty() else iso(microseconds)[:10]
 
 
 def _token_data(token: Token, state: str) -> dict[str, Any]:

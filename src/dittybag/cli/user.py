@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
-from dittybag.cli.output import hint, print_list, print_result
+from dittybag.cli.colours import GREY
+from dittybag.cli.output import format_time, hint, print_list, print_result
 from dittybag.cli.read_input import text
 from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
@@ -52,11 +55,15 @@ def list_users(options: WorkspaceOptions) -> None:
         {"users": [struct_data(user) for user in users]},
         ("user", "created", "state"),
         [
-            (user.name, iso(user.created_at)[:10], "active" if user.disabled_at is None else "disabled")
+            (
+                user.name,
+                format_time(user.created_at) if sys.stdout.isatty() else iso(user.created_at)[:10],
+                "active" if user.disabled_at is None else "disabled",
+            )
             for user in users
         ],
         empty=("No users yet", "to add a user, run: dittybag user add NAME"),
-        styles=lambda row: {"dim": users[row].disabled_at is not None},
+        styles=lambda row: {"fg": None if users[row].disabled_at is None else GREY},
     )
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from dittybag.cli.output import format_time, json_option, print_list
+from dittybag.cli.output import format_path, format_time, json_option, print_list
 from dittybag.cli.strict_options import StrictGroup
+from dittybag.cli.table import Column
 from dittybag.config import settings_from_process, workspace_file, workspace_names
 from dittybag.domain.display import format_size
 from dittybag.domain.times import iso
@@ -32,14 +33,21 @@ def list_workspaces() -> None:
     found = [item for name in workspace_names(home) if (item := _describe(home, name)) is not None]
     print_list(
         {"workspaces": [{**item, "modified_at": iso(item["modified_at"])} for item in found]},
-        ("workspace", "size", "modified"),
-        [(item["name"], format_size(item["bytes"]), format_time(item["modified_at"])) for item in found],
+        ("workspace", "size", "modified", Column("file", shrink="cut", extra=True)),
+        [
+            (
+                item["name"],
+                format_size(item["bytes"]),
+                format_time(item["modified_at"]),
+                format_path(item["file"]),
+            )
+            for item in found
+        ],
         empty=(
             "No workspaces yet",
             "a command that adds something, such as dittybag prompt add, creates one",
         ),
         right=(1,),
-        shrinkable=(0,),
     )
 
 

@@ -1,9 +1,12 @@
-"""Sizes, counts and relative times in words, the same in the shell and in the web UI."""
+"""Sizes, counts, dates and relative times in words, the same in the shell and in the web UI."""
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from typing import Final
 
+_SECOND: Final = 1_000_000
+_WEEK: Final = 7 * 86400
 _UNITS: Final = ("KiB", "MiB", "GiB")
 #: Seconds of each unit of time, longest first.
 _SPANS: Final = (
@@ -33,8 +36,30 @@ def format_count(number: int, one: str, many: str | None = None) -> str:
 
 def format_ago(then: int, now: int) -> str:
     """Format the time from `then` to `now`, both in microseconds since 1970, as in `3 minutes ago`."""
-    seconds = (now - then) // 1_000_000
+    passed = _format_span((now - then) // _SECOND)
+    return f"{passed} ago" if passed else "just now"
+
+
+def format_when(moment: int, now: int) -> str:
+    """Format a time relative to `now` if less than a week lies between, otherwise as a local date."""
+    if abs(now - moment) >= _WEEK * _SECOND:
+        return format_date(_local_day(moment), _local_day(now))
+    left = _format_span((moment - now) // _SECOND)
+    return f"in {left}" if left else format_ago(moment, now)
+
+
+def _local_day(moment: int) -> date:
+    return datetime.fromtimestamp(moment // _SECOND).astimezone().date()
+
+
+def format_date(day: date, today: date) -> str:
+    """Format a date, as in `12 Nov`; with the year unless it is this year."""
+    return f"{day.day} {day:%b}" if day.year == today.year else f"{day.day} {day:%b %Y}"
+
+
+def _format_span(seconds: int) -> str:
+    """Format a time span in its largest unit, as in `3 minutes`; empty if it is less than a minute."""
     for span, unit in _SPANS:
         if seconds >= span:
-            return f"{format_count(seconds // span, unit)} ago"
-    return "just now"
+            return format_count(seconds // span, unit)
+    return ""

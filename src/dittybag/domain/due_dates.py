@@ -6,6 +6,8 @@ import re
 from datetime import date, datetime, timedelta
 from typing import Final
 
+from dittybag.domain.display import format_date
+
 EXAMPLES: Final = "tomorrow, fri, next fri, in 3 days, 2w, next week, eom, 24 dec, 2026-12-24"
 
 _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -180,7 +182,7 @@ def format_due(due: str, now: datetime) -> str:
         return _DAYS[day.weekday()].capitalize() + time
     if -7 < distance < -1:
         return f"{-distance} days ago"
-    return format_day(day, now.date()) + time
+    return format_date(day, now.date()) + time
 
 
 def format_due_day(due: str, now: datetime) -> str:
@@ -188,13 +190,7 @@ def format_due_day(due: str, now: datetime) -> str:
     moment = _local_time(due)
     time = "" if moment is None else f" {moment:%H:%M}"
     day = date.fromisoformat(local_due_day(due))
-    return f"{_DAYS[day.weekday()][:3].capitalize()} {format_day(day, now.date())}{time}"
-
-
-def format_day(day: date, today: date) -> str:
-    """Format a date, as in `12 Nov`; with the year unless it is this year."""
-    year = "" if day.year == today.year else f" {day.year}"
-    return f"{day.day} {_MONTHS[day.month - 1][:3].capitalize()}{year}"
+    return f"{_DAYS[day.weekday()][:3].capitalize()} {format_date(day, now.date())}{time}"
 
 
 def format_exact_due(due: str) -> str:

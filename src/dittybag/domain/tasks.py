@@ -250,6 +250,10 @@ class TaskListing(Struct, frozen=True):
     def completed(self) -> bool:
         return self.completed_at is not None
 
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
 
 #: Maximum number of characters of the notes in a listing.
 LISTED_NOTES: Final = 160

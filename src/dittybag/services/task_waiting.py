@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 from dittybag.domain.changes import ChangeNotification
@@ -46,23 +46,25 @@ class TaskWaiting:
         """
         if wait_seconds <= 0:
             return await self._claim(caller, request)
-        woken = self._add_waiter()
-        try:
+        with self.watching() as woken:
             return await self._wait(caller, request, wait_seconds, report, woken)
-        finally:
-            self._waiters.discard(woken)
 
     async def claim(self, caller: Caller, id: int, request: ClaimRequest) -> ClaimedTask:
         """Claim a task; see `claim_task`. If the call is cancelled, it does not stay claimed."""
         return await self._unless_cancelled(caller, self._queue.claim(caller, id, request))
 
-    def _add_waiter(self) -> asyncio.Event:
+    @contextmanager
+    def watching(self) -> Iterator[asyncio.Event]:
+        """Yield an event that is set whenever a task or a project changes, also by other processes."""
         if not self._is_subscribed:
             self._is_subscribed = True
             self._store.subscribe(self._on_changes)
         woken = asyncio.Event()
         self._waiters.add(woken)
-        return woken
+        try:
+            yield woken
+        finally:
+            self._waiters.discard(woken)
 
     def _on_changes(self, changes: Sequence[ChangeNotification]) -> None:
         if any(change.kind in ("task", "project") for change in changes):

@@ -31,12 +31,15 @@ from dittybag.storage.sql.task_visibility import visible_source, visible_tasks
 #: In microseconds. In every time zone, days begin on a quarter-hour boundary.
 _QUARTER_HOUR: Final = 900_000_000
 _USER: Final = '"user"'
-_UNDATED_LAST: Final = "due_date IS NULL"
-#: The terms of each order, of which the index `tasks_in_order` has at least the beginning of the first two.
+#: Earliest due date first, or latest; tasks without one last. One term, so that SQLite reads the priorities
+#: in the order of an index and sorts only within each.
+_EARLIEST: Final = "coalesce(due_date, 'undated')"
+_LATEST: Final = "coalesce(due_date, '') DESC"
+#: The terms of each order.
 _ORDERS: Final[Mapping[TaskSort, Sequence[str]]] = {
     "priority": ("priority DESC", "id"),
-    "queue": ("priority DESC", _UNDATED_LAST, "due_date", "id"),
-    "due": (_UNDATED_LAST, "due_date", "priority DESC", "id"),
+    "queue": ("priority DESC", _EARLIEST, "id"),
+    "due": (_EARLIEST, "priority DESC", "id"),
     "created": ("created_at DESC", "id DESC"),
     "updated": ("updated_at DESC", "id DESC"),
     "title": ("lower(title)", "id"),
@@ -180,6 +183,6 @@ def _order_by(query: TaskQuery) -> str:
 
 
 def _reversed(term: str) -> str:
-    if term == _UNDATED_LAST:
-        return term
+    if term == _EARLIEST:
+        return _LATEST
     return term.removesuffix(" DESC") if term.endswith(" DESC") else f"{term} DESC"
