@@ -235,10 +235,12 @@ def test_conflicting_edits_are_shown_and_resolved(server: WebServerProcess, wind
     expect(page.get_by_role("heading", name="claude-code saved first")).to_be_visible()
     expect_status(windows, 409)
     between = page.get_by_role("region", name="Content").first
-    expect(between.locator(".removed")).to_have_text(
+    expect(between.locator(".removed:not(.number)")).to_have_text(
         ["removed: First line of theirs", "removed: Second line"]
     )
-    expect(between.locator(".added")).to_have_text(["added: First line", "added: My second line"])
+    expect(between.locator(".added:not(.number)")).to_have_text(
+        ["added: First line", "added: My second line"]
+    )
     expect(between.locator("mark")).to_have_text([" of theirs", "Second", "My second"])
     page.get_by_text("Their changes since you started").click()
     expect(page.locator("details.theirs .added")).to_have_text(["added: First line of theirs"])
@@ -260,7 +262,7 @@ def test_conflicting_edits_are_shown_and_resolved(server: WebServerProcess, wind
     expect(page.locator(".version").first).to_contain_text("description, tags, content")
     expect(page.locator(".version").nth(1)).to_contain_text("by claude-code")
     page.get_by_role("link", name="Compare version 1 with the current version").click()
-    expect(page.get_by_role("region", name="Content").locator(".removed")).to_have_count(2)
+    expect(page.get_by_role("region", name="Content").locator(".removed:not(.number)")).to_have_count(2)
     page.get_by_role("link", name="Compare with the previous version").click()
     expect(page.get_by_role("heading", name="The first version")).to_be_visible()
     page.get_by_role("link", name="All versions").click()
