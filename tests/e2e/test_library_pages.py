@@ -71,27 +71,30 @@ def test_the_list_follows_the_files_on_disk(server: WebServerProcess, windows: B
     page.get_by_label("Filter prompts").fill("MESSAGE")
     page.get_by_role("link", name="commit").click()
     expect(page.get_by_role("heading", name="team:commit")).to_be_visible()
-    expect(page.locator(".traits")).to_contain_text("prompts/commit.md")
+    expect(page.locator(".facts")).to_contain_text("/libraries/team/prompts/commit.md")
 
 
 def test_a_prompt_is_rendered_while_typing(server: WebServerProcess, windows: BrowserWindows) -> None:
     page = windows.open(server, f"{LIBRARIES}/prompt?name=team:commit")
     result = page.locator("#result")
-    expect(result).to_contain_text("Still needed: diff")
+    expect(result).to_contain_text("Fill in diff to see the result")
+    expect(result.locator(".variable")).to_have_text(["{{ ticket }}", "{{ diff }}"])
     page.get_by_label("diff").fill("{{ 7 * 7 }} <b>\n+ more")
     expect(result).to_contain_text("at most 72 characters.")
     expect(result).to_contain_text("{{ 7 * 7 }} <b>\n+ more")
     page.get_by_label("ticket").fill("ABC-1")
     expect(result).to_contain_text("Begin with ABC-1.")
-    page.get_by_role("link", name="Source", exact=True).click()
-    expect(page.locator("#source")).to_contain_text("{%- if ticket %}")
-    assert page.get_by_label("ticket").input_value() == "ABC-1"
+    expect(page.locator("#command-shell")).to_contain_text("dittybag prompt render team:commit diff=")
+    page.get_by_role("link", name="Template", exact=True).click()
+    expect(page.locator("#source-text")).to_contain_text("{%- if ticket %}")
+    page.get_by_role("link", name="Use", exact=True).click()
+    expect(page.get_by_label("ticket")).to_have_value("ABC-1")
 
     page.goto(f"{server.origin}{LIBRARIES}/prompt?name=broken:wrong")
-    expect(result.get_by_role("alert")).to_contain_text("Line 2 filter nofilter is unknown")
+    expect(result.get_by_role("alert")).to_contain_text("line 2): filter nofilter is unknown")
     write_library_file(server.home, "broken", "prompts/wrong.md", "All is well\n")
     expect(result).to_contain_text("All is well")
-    expect(page.locator("#prompt .card")).to_contain_text("All is well")
+    expect(page.locator("#source-text")).to_contain_text("All is well")
     write_library_file(server.home, "broken", "prompts/wrong.md", BROKEN)
 
 

@@ -74,6 +74,8 @@ def test_prompt_pages_are_accessible_on_every_screen(
     page.get_by_label("error").fill("TypeError: x")
     expect(page.locator("#result-text")).to_contain_text("first TypeError: x")
     check_on_every_screen(page, check_page, "prompt")
+    page.goto(link + "?tab=template")
+    check_on_every_screen(page, check_page, "template")
     page.goto(link + "/history")
     check_on_every_screen(page, check_page, "history")
     page.locator("a[data-item]").first.click()
@@ -148,8 +150,8 @@ def test_a_prompt_is_created_rendered_and_copied(server: WebServerProcess, windo
     expect(page.get_by_role("heading", name="Release notes", level=1)).to_be_visible()
     expect(page.locator(".note")).to_have_text("Prompt saved")
     expect(page.locator(".facts code")).to_have_text("release-notes")
-    expect(page.locator(".prose h1")).to_have_text("News of {{ version }}")
     expect(page.locator("#result")).to_contain_text("Fill in version to see the result")
+    expect(page.locator("#result .variable")).to_have_text("{{ version }}")
     page.get_by_label("version").fill("2.0 <b>")
     expect(page.locator("#result-text")).to_have_text("# News of 2.0 <b>\n\n<script>alert(1)</script>")
     expect(page.get_by_text("about 12 tokens")).to_be_visible()
@@ -164,8 +166,11 @@ def test_a_prompt_is_created_rendered_and_copied(server: WebServerProcess, windo
     page.keyboard.press("y")
     expect(page.get_by_role("button", name="Copied")).to_have_count(2)
     assert page.evaluate("navigator.clipboard.readText()").startswith("\n\n# News of {{ version }}")
-    page.get_by_role("link", name="Source", exact=True).click()
-    expect(page.locator("#source-text")).to_be_visible()
+    page.get_by_role("link", name="Template", exact=True).click()
+    expect(page.locator("#source-text .variable")).to_have_text("{{ version }}")
+    page.get_by_role("link", name="Rendered", exact=True).click()
+    expect(page.locator(".prose h1")).to_have_text("News of {{ version }}")
+    page.get_by_role("link", name="Use", exact=True).click()
     # An agent saves an invalid template; the page shows the line.
     server.call("update_prompt", name="release-notes", content="One\n{{ version | nonsense }}")
     page.get_by_label("version").fill("3")
@@ -230,10 +235,12 @@ def test_conflicting_edits_are_shown_and_resolved(server: WebServerProcess, wind
     expect(page.get_by_role("heading", name="claude-code saved first")).to_be_visible()
     expect_status(windows, 409)
     between = page.get_by_role("region", name="Content").first
-    expect(between.locator(".removed")).to_have_text(
+    expect(between.locator(".removed:not(.number)")).to_have_text(
         ["removed: First line of theirs", "removed: Second line"]
     )
-    expect(between.locator(".added")).to_have_text(["added: First line", "added: My second line"])
+    expect(between.locator(".added:not(.number)")).to_have_text(
+        ["added: First line", "added: My second line"]
+    )
     expect(between.locator("mark")).to_have_text([" of theirs", "Second", "My second"])
     page.get_by_text("Their changes since you started").click()
     expect(page.locator("details.theirs .added")).to_have_text(["added: First line of theirs"])
@@ -255,7 +262,7 @@ def test_conflicting_edits_are_shown_and_resolved(server: WebServerProcess, wind
     expect(page.locator(".version").first).to_contain_text("description, tags, content")
     expect(page.locator(".version").nth(1)).to_contain_text("by claude-code")
     page.get_by_role("link", name="Compare version 1 with the current version").click()
-    expect(page.get_by_role("region", name="Content").locator(".removed")).to_have_count(2)
+    expect(page.get_by_role("region", name="Content").locator(".removed:not(.number)")).to_have_count(2)
     page.get_by_role("link", name="Compare with the previous version").click()
     expect(page.get_by_role("heading", name="The first version")).to_be_visible()
     page.get_by_role("link", name="All versions").click()
@@ -328,6 +335,52 @@ def test_a_deletion_is_shown_in_other_windows_and_undone(
     expect(doomed).to_have_count(0)
     page.reload()
     expect(page.locator("#toast")).to_be_empty()
+
+
+def test_the_page_of_a_prompt_shows_how_to_use_it_and_how_often_it_was_used(
+    server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    hostile = "<b onclick=x>The 'message'\" {{ error }}"
+    arguments = [{"name": "error", "description": hostile, "required": True}, {"name": "tone"}]
+    text = "Explain {{ error|trim }} in {{ language }}{% if tone %}, {{ tone }}{% endif %} <i>"
+    created = server.call("create_prompt", name="how", content=text, arguments=arguments)
+    for _ in range(2):
+        server.dittybag("prompt", "render", "how", "error=x")
+    page = windows.open(server, f"{LIST}/{created['id']}?tab=template")
+    head = page.locator("main .facts, main .uses, main h1")
+    expect(head.nth(2)).to_contain_text("Used 2 times, last by shell just now")
+    on_template = head.all_inner_texts()
+    expect(page.locator("#source-text")).to_have_text(text)
+    marks = page.locator("#source-text .variable")
+    expect(marks).to_have_text(["{{ error|trim }}", "{{ language }}", "{{ tone }}"])
+    expect(marks.first).to_have_attribute("title", f"error (required): {hostile}")
+    expect(page.locator("#source-text .unknown")).to_have_text("{{ language }}")
+
+    page.get_by_role("link", name="Use", exact=True).click()
+    page.get_by_label("error").fill("it's\n$HOME")
+    command = page.locator("#command-shell")
+    expect(command).to_have_text("""dittybag prompt render how error='it'"'"'s\n$HOME'""")
+    page.get_by_label("tone").fill("calm & kind")
+    expect(command).to_contain_text("tone='calm & kind'")
+    expect(page.locator("#command-slash")).to_have_text("/how")
+    assert head.all_inner_texts() == on_template
+    page.get_by_role("link", name="History").click()
+    page.get_by_role("heading", name="Versions").wait_for()
+    assert head.all_inner_texts() == on_template
+    page.get_by_role("link", name="Use", exact=True).click()
+    expect(page.get_by_label("tone")).to_have_value("calm & kind")
+    expect(page.locator("#result-text")).to_contain_text("calm & kind")
+    page.locator(".uses summary").click()
+    expect(page.locator(".uses tbody tr")).to_contain_text(["shell"])
+
+    page.get_by_role("button", name="Make it an argument").click()
+    expect(page.locator(".note")).to_have_text("The variable {{ language }} is now an argument")
+    expect(page.get_by_label("language")).to_be_visible()
+    expect(page.get_by_role("button", name="Make it an argument")).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("button", name="Make it an argument")).to_be_visible()
+    page.goto(f"{server.origin}{LIST}?q=explain")
+    expect(page.locator(f"#prompt-row-{created['id']}")).to_contain_text("2 uses")
 
 
 def test_unsaved_changes_are_shown_and_guarded(server: WebServerProcess, windows: BrowserWindows) -> None:

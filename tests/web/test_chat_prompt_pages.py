@@ -52,7 +52,7 @@ def test_the_page_of_a_prompt_shows_its_messages_with_roles(
     server: WebServerProcess, client: BrowserClient
 ) -> None:
     identity = add(server.home, "chat", CHAT)
-    page = client.get(f"{HOME}/prompts/{identity}")
+    page = client.get(f"{HOME}/prompts/{identity}?tab=template&view=rendered")
     assert messages(page.text) == [
         ("System", "<p>Be <em>kind</em> to {{ who }}.</p>"),
         ("User", "<p>Hello</p>"),

@@ -55,6 +55,19 @@ async def undeclared_variables(renderer: Renderer, prompt: Prompt) -> list[str]:
     return [name for name in await _variables(renderer, prompt.content) if name not in declared]
 
 
+async def offered_arguments(renderer: Renderer, prompt: Prompt) -> tuple[Argument, ...]:
+    """Return the variables of a prompt that are not among its arguments, as arguments.
+
+    A text without arguments has them all at once: with one of them, it becomes a template.
+    """
+    if not prompt.arguments:
+        return await find_arguments(renderer, prompt.content)
+    names = await undeclared_variables(renderer, prompt)
+    blocks = "\n".join(re.findall(TEMPLATE_TAG, prompt.content))
+    offered = tuple(Argument(name=name, required=not _may_be_missing(name, blocks)) for name in names)
+    return () if any(problems(arguments=prompt.arguments + offered)) else offered
+
+
 def describe_found(arguments: Sequence[Argument]) -> str:
     """Say which variables have become arguments."""
     *others, last = (f"{{{{ {argument.name} }}}}" for argument in arguments)

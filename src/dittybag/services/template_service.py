@@ -9,7 +9,7 @@ from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.ports import Libraries, Renderer
 from dittybag.domain.prompts import Argument, Prompt, missing_arguments, verbatim_messages
 from dittybag.domain.role_marks import Message, find_role_lines
-from dittybag.services.template_arguments import find_arguments, updated_arguments
+from dittybag.services.template_arguments import find_arguments, offered_arguments, updated_arguments
 
 
 class TemplateService:
@@ -51,6 +51,10 @@ class TemplateService:
     async def find_arguments(self, content: str) -> tuple[Argument, ...]:
         """Return the variables of the content of a new prompt as arguments."""
         return await find_arguments(self._renderer, content)
+
+    async def offered_arguments(self, prompt: Prompt) -> tuple[Argument, ...]:
+        """Return the variables of a prompt that are not among its arguments, as arguments."""
+        return await offered_arguments(self._renderer, prompt)
 
     async def updated_arguments(self, before: Prompt, content: str) -> tuple[Argument, ...]:
         """Return the arguments of a prompt with a new content."""

@@ -40,6 +40,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/prompts/{id}", prompt_pages.show_prompt),
     Route("GET", "/prompts/{id}/result", prompt_pages.render_result),
     Route("POST", "/prompts/{id}/result", prompt_pages.render_result, form_bytes=LONG_FORM_BYTES),
+    Route("POST", "/prompts/{id}/arguments", prompt_pages.add_arguments),
     Route("POST", "/prompts/{id}/delete", prompt_pages.delete_prompt),
     Route("GET", "/prompts/new", prompt_forms.show_new_form),
     Route("POST", "/prompts", prompt_forms.create_prompt, form_bytes=LONG_FORM_BYTES),

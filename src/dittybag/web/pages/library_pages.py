@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
+from minijinja import Markup
 from msgspec import Struct
 
 from dittybag.domain.errors import LibraryNotFound, LibraryPromptNotFound, PromptUnusable
@@ -15,9 +16,12 @@ from dittybag.domain.text import fold
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
 from dittybag.web.filter_chips import filter_chips, without_filters
 from dittybag.web.library_checks import matching_prompts
-from dittybag.web.pages.prompt_preview import PromptPreview, argument_values, preview_prompt
+from dittybag.web.pages.prompt_head import Tab, library_head
+from dittybag.web.pages.prompt_preview import argument_values, preview_prompt, result_values
 from dittybag.web.resource_previews import excerpt_of, markdown_of
+from dittybag.web.shell_commands import render_command
 from dittybag.web.template_rendering import render_page
+from dittybag.web.variable_marks import mark_variables
 
 #: Limits of what a page shows; `dittybag library check` lists everything.
 _MAX_LIBRARIES: Final = 200
@@ -139,37 +143,40 @@ class _FileLocations:
 
 
 async def show_prompt(request: WebRequest) -> WebResponse:
-    """Show a library prompt: its text and a form for its arguments."""
+    """Show a library prompt: a form for its arguments and the result, or its template."""
     found = await _find_prompt(request)
-    file, text, problem = "", "", ""
-    try:
-        _, file, text = await request.context.libraries.source(found.name)
-    except PromptUnusable as error:
-        problem = str(error)
+    file, text, problem = await _source(request, found)
     reports, _ = await request.context.library_checks.reports()
     report = next((item for item in reports if item.name == found.library), None)
     relative_file = "" if report is None else file.removeprefix(report.folder).lstrip("/")
+    shown_file = "" if report is None else f"{_FileLocations(request, {}).folder(report)}/{relative_file}"
+    tab: Tab = "template" if request.query.get("tab") == "template" else "use"
+    view = "rendered" if request.query.get("view") == "rendered" else "source"
     values, excerpt = argument_values(request, found.arguments), excerpt_of(text)
     return render_page(
         request,
         "libraries/library_prompt.html",
         prompt=found,
-        file=relative_file,
+        head=await library_head(request, found, tab, shown_file),
+        source=excerpt.text,
+        marked=Markup(mark_variables(excerpt.text, found.arguments)) if tab == "template" else "",
         excerpt=excerpt,
-        html=await markdown_of(excerpt),
+        view=view,
+        html=await markdown_of(excerpt) if tab == "template" and view == "rendered" else "",
         problem=problem,
         problems=[item for item in (report.problems if report else ()) if item.file == relative_file],
         values=values,
-        preview=await _preview(request, found, values),
-        tab="source" if request.query.get("tab") == "source" else "text",
+        **(await _result(request, found, values, excerpt.text) if tab == "use" else {}),
     )
 
 
 async def preview_library_prompt(request: WebRequest) -> WebResponse:
     """Return the rendered prompt as a fragment while its arguments are being typed."""
     found = await _find_prompt(request)
-    preview = await _preview(request, found, argument_values(request, found.arguments))
-    return render_page(request, "libraries/library_prompt_result.html", preview=preview)
+    _, text, _ = await _source(request, found)
+    values = argument_values(request, found.arguments)
+    result = await _result(request, found, values, excerpt_of(text).text)
+    return render_page(request, "libraries/library_prompt_result.html", prompt=found, **result)
 
 
 async def _find_prompt(request: WebRequest) -> LibraryPrompt:
@@ -180,11 +187,26 @@ async def _find_prompt(request: WebRequest) -> LibraryPrompt:
     return found
 
 
-async def _preview(request: WebRequest, found: LibraryPrompt, values: Mapping[str, str]) -> PromptPreview:
+async def _source(request: WebRequest, found: LibraryPrompt) -> tuple[str, str, str]:
+    """Return the file of a prompt, its template, and the problem that it has instead."""
+    try:
+        _, file, text = await request.context.libraries.source(found.name)
+    except PromptUnusable as error:
+        return "", "", str(error)
+    return file, text, ""
+
+
+async def _result(
+    request: WebRequest, found: LibraryPrompt, values: Mapping[str, str], source: str
+) -> dict[str, Any]:
+    """Return the prompt rendered with argument values, the MCP message as JSON, and the shell command."""
+
     async def render(values: Mapping[str, str]) -> tuple[Message, ...]:
         _, messages = await request.context.templates.render_library_messages(
             found.name, values, client=request.client_key
         )
         return messages
 
-    return await preview_prompt(found.arguments, values, render)
+    preview = await preview_prompt(found.arguments, values, render)
+    command = render_command(found.name, found.arguments, values)
+    return result_values(preview, found, source, command)

@@ -26,6 +26,7 @@ from dittybag.web.browser_requests import WebRequest, WebResponse, redirect, sta
 from dittybag.web.pages.entity_forms import FORM_ERRORS, EntityForm, problems_of
 from dittybag.web.pages.entity_history import seq_to_undo
 from dittybag.web.pages.prompt_history import find_prompt
+from dittybag.web.pages.prompt_preview import estimate_tokens
 from dittybag.web.template_rendering import render_page
 
 #: Longer texts are not rendered as Markdown.
@@ -38,11 +39,6 @@ _ARGUMENT_FIELD: Final = re.compile(r"argument-([0-9]{1,4})-(name|description|re
 _NO_PROMPT: Final = Prompt(
     number=0, id="", project=0, name="", title="", content="", created_at=0, updated_at=0
 )
-
-
-def estimate_tokens(text: str) -> int:
-    """Estimate the number of tokens of a text: four bytes each."""
-    return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
 def message_sources(content: str) -> list[Message]:

@@ -13,6 +13,7 @@ from dittybag.web.browser_requests import WebRequest, WebResponse, redirect
 from dittybag.web.entity_diffs import differences
 from dittybag.web.pages import entity_history
 from dittybag.web.pages.entity_history import changes_of, latest_change, seq_to_undo, version_page
+from dittybag.web.pages.prompt_head import stored_head
 from dittybag.web.template_rendering import render_page
 
 #: Each version contains the complete text.
@@ -30,12 +31,15 @@ async def show_history(request: WebRequest) -> WebResponse:
     page = await version_page(request, "prompt", reference, _VERSIONS_PER_PAGE)
     if page is None:
         raise PromptNotFound(reference, request.project.name)
+    prompt, exists = _known_state(page.latest, page.latest.state), page.latest.after is not None
+    assert prompt is not None
     return render_page(
         request,
         "prompts/prompt_history.html",
-        prompt=_known_state(page.latest, page.latest.state),
+        prompt=prompt,
+        head=await stored_head(request, prompt, "history", exists=exists, actor=page.latest.actor),
         page=page,
-        exists=page.latest.after is not None,
+        exists=exists,
     )
 
 
@@ -44,14 +48,20 @@ async def show_comparison(request: WebRequest) -> WebResponse:
     change = await _find_change(request)
     to_current = request.query.get("with") == "current"
     before, after = change.before, change.after
+    latest = await latest_change(request, "prompt", change.entity)
     if to_current:
-        latest = await latest_change(request, "prompt", change.entity)
         before, after = change.after, None if latest is None else latest.after
+    current = _known_state(change, change.state if latest is None else latest.state)
+    assert current is not None
+    exists = latest is not None and latest.after is not None
     return render_page(
         request,
         "prompts/prompt_compare.html",
         change=change,
-        prompt=_known_state(change, change.state),
+        prompt=current,
+        head=await stored_head(
+            request, current, "history", exists=exists, actor="" if latest is None else latest.actor
+        ),
         version=None if change.after is None else change.after.version,
         to_current=to_current,
         differences=differences(_known_state(change, before), _known_state(change, after)),

@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
-import msgspec
+from minijinja import Markup
 
-from dittybag.contracts.prompt_rendering import prompt_result
 from dittybag.domain.errors import PromptNotFound
 from dittybag.domain.prompts import Prompt, PromptOrder
 from dittybag.domain.queries import PromptQuery
 from dittybag.protocol.jsonrpc import encode
-from dittybag.services.prompt_service import PromptAddress
+from dittybag.services.prompt_service import PromptAddress, PromptChange
+from dittybag.services.template_arguments import describe_found
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, redirect
 from dittybag.web.filter_chips import filter_chips, value_chips, without_filters
 from dittybag.web.library_checks import search_prompts
-from dittybag.web.pages.entity_history import deletion_of, latest_change, seq_to_undo
-from dittybag.web.pages.prompt_forms import MAX_RENDERED_LENGTH, estimate_tokens, message_sources
+from dittybag.web.pages.entity_history import deletion_of, seq_to_undo
+from dittybag.web.pages.prompt_forms import MAX_RENDERED_LENGTH, message_sources
+from dittybag.web.pages.prompt_head import Tab, stored_head
 from dittybag.web.pages.prompt_history import find_prompt
-from dittybag.web.pages.prompt_preview import argument_values, preview_prompt
+from dittybag.web.pages.prompt_preview import argument_values, preview_prompt, result_values
+from dittybag.web.shell_commands import render_command
 from dittybag.web.template_rendering import render_page
+from dittybag.web.variable_marks import mark_variables
 
 #: Maximum number of suggested tags.
 _MAX_TAGS: Final = 20
@@ -28,8 +31,6 @@ _MAX_TAGS: Final = 20
 _MAX_MATCHES: Final = 1000
 #: Maximum number of matching library prompts.
 _MAX_LIBRARY_PROMPTS: Final = 10_000
-#: Longer messages are cut.
-_MAX_MESSAGE_LENGTH: Final = 20_000
 
 
 # The list
@@ -60,6 +61,7 @@ async def show_prompts(request: WebRequest) -> WebResponse:
         request,
         "prompts/prompt_list.html",
         found=found,
+        uses=await request.workspace.usage.counts(request.caller, [prompt.id for prompt in found.prompts]),
         query=query,
         order=order,
         chips=chips,
@@ -105,7 +107,7 @@ async def _library_prompts(request: WebRequest) -> WebResponse:
 
 
 async def show_prompt(request: WebRequest) -> WebResponse:
-    """Show a prompt: its text, a form for its arguments and the message for agents."""
+    """Show a prompt: a form for its arguments and the result, or its template."""
     try:
         prompt = await find_prompt(request)
     except PromptNotFound:
@@ -114,39 +116,34 @@ async def show_prompt(request: WebRequest) -> WebResponse:
             raise
         status = 200 if request.is_fragment else 404
         return render_page(request, "prompts/prompt_deleted.html", status=status, deletion=deletion)
-    latest = await latest_change(request, "prompt", prompt.id)
+    tab: Tab = "template" if request.query.get("tab") == "template" else "use"
+    values = argument_values(request, prompt.arguments)
     return render_page(
         request,
         "prompts/prompt_view.html",
         prompt=prompt,
-        view="source" if request.query.get("view") == "source" else "rendered",
+        head=await stored_head(request, prompt, tab),
+        source=prompt.content,
+        marked=Markup(mark_variables(prompt.content, prompt.arguments)) if tab == "template" else "",
+        view="rendered" if request.query.get("view") == "rendered" else "source",
         is_long=len(prompt.content) > MAX_RENDERED_LENGTH,
         messages=message_sources(prompt.content),
-        actor="" if latest is None else latest.actor,
+        offered=await request.context.templates.offered_arguments(prompt) if request.can_write else (),
         known=_argument_fingerprint(prompt),
-        **await _result(request, prompt, {}),
+        values=values,
+        **(await _result(request, prompt, values) if tab == "use" else {}),
     )
 
 
 async def _result(request: WebRequest, prompt: Prompt, values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the prompt rendered with argument values, and the MCP message as JSON."""
+    """Return the prompt rendered with argument values, the MCP message as JSON, and the shell command."""
     preview = await preview_prompt(
         prompt.arguments,
         values,
         lambda given: request.context.templates.render_messages(prompt, given, client=request.client_key),
     )
-    lines = prompt.content.split("\n")
-    message = ""
-    if not preview.missing and not preview.problem:
-        result = encode(prompt_result(prompt.description, preview.messages))
-        message = msgspec.json.format(result, indent=2).decode()
-    return {
-        "result": preview,
-        "source": lines[preview.line - 1][:200] if preview.line and preview.line <= len(lines) else "",
-        "message": message[:_MAX_MESSAGE_LENGTH],
-        "is_clipped": len(message) > _MAX_MESSAGE_LENGTH,
-        "tokens": estimate_tokens(preview.text),
-    }
+    command = render_command(prompt.name, prompt.arguments, values, project=request.project.name)
+    return result_values(preview, prompt, prompt.content, command)
 
 
 def _argument_fingerprint(prompt: Prompt) -> str:
@@ -169,6 +166,21 @@ async def render_result(request: WebRequest) -> WebResponse:
         is_outdated=form.get("known", "") != _argument_fingerprint(prompt),
         **await _result(request, prompt, argument_values(request, prompt.arguments)),
     )
+
+
+async def add_arguments(request: WebRequest) -> WebResponse:
+    """Make the variables of a prompt arguments that are none yet."""
+    prompt = await find_prompt(request)
+    link = request.link(f"/prompts/{prompt.id}")
+    offered = await request.context.templates.offered_arguments(prompt)
+    if not offered:
+        return redirect(link, "All variables of this prompt are already arguments")
+    change = PromptChange(arguments=prompt.arguments + offered)
+    address = PromptAddress(id=prompt.id)
+    saved, _ = await request.workspace.prompts.update(request.caller, address, change, version=prompt.version)
+    found = describe_found(offered)
+    undo = await seq_to_undo(request, "prompt", prompt.id, saved.version)
+    return redirect(link, found[0].upper() + found[1:], undo=undo)
 
 
 async def delete_prompt(request: WebRequest) -> WebResponse:

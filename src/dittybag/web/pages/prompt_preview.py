@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
+import msgspec
+from minijinja import Markup
 from msgspec import Struct
 
+from dittybag.contracts.prompt_rendering import prompt_result
 from dittybag.domain.errors import ArgumentMissing, ContentFileMissing, PromptUnusable, RenderingFailed
-from dittybag.domain.prompts import Argument, missing_arguments
+from dittybag.domain.libraries import LibraryPrompt
+from dittybag.domain.prompts import Argument, Prompt, missing_arguments
 from dittybag.domain.role_marks import Message, has_roles, with_role_lines
+from dittybag.protocol.jsonrpc import encode
 from dittybag.web.browser_requests import WebRequest
+from dittybag.web.variable_marks import mark_variables
 
 #: Prefix of the field names, because an argument may have the name of another field.
 FIELD_PREFIX: Final = "value-"
+#: Longer messages are cut.
+_MAX_MESSAGE_LENGTH: Final = 20_000
 
 
 class PromptPreview(Struct, frozen=True, kw_only=True):
@@ -45,6 +53,35 @@ def argument_values(request: WebRequest, arguments: Iterable[Argument]) -> dict[
         for argument in arguments
         if (value := given.get(FIELD_PREFIX + argument.name, ""))
     }
+
+
+def result_values(
+    preview: PromptPreview, prompt: Prompt | LibraryPrompt, source: str, command: str
+) -> dict[str, Any]:
+    """Return what `prompts/prompt_result_body.html` shows of a result.
+
+    `source`: the template, to show it until there is a result, or the line of a problem. `command`: the shell
+    command with the same values.
+    """
+    lines = source.split("\n")
+    message = ""
+    if not preview.missing and not preview.problem:
+        result = encode(prompt_result(prompt.description, preview.messages))
+        message = msgspec.json.format(result, indent=2).decode()
+    return {
+        "result": preview,
+        "unfilled": Markup(mark_variables(source, prompt.arguments)) if preview.missing else "",
+        "line": lines[preview.line - 1][:200] if preview.line and preview.line <= len(lines) else "",
+        "message": message[:_MAX_MESSAGE_LENGTH],
+        "is_clipped": len(message) > _MAX_MESSAGE_LENGTH,
+        "tokens": estimate_tokens(preview.text),
+        "command": command,
+    }
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the number of tokens of a text: four bytes each."""
+    return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
 async def preview_prompt(

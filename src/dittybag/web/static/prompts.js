@@ -21,6 +21,24 @@
     history.replaceState(history.state, "", here);
   }
 
+  // The values of the arguments stay in this tab while its other pages are looked at.
+  const filled = document.querySelector("form[data-values]");
+  if (filled) {
+    const key = "dittybag-values:" + location.pathname + ":" + filled.dataset.values;
+    const fields = () => [...filled.elements].filter((field) => field.name.startsWith("value-"));
+    const kept = new Map(JSON.parse(sessionStorage.getItem(key) ?? "[]"));
+    const restored = fields().filter((field) => field.value === "" && kept.get(field.name));
+    for (const field of restored) field.value = kept.get(field.name);
+    if (restored.length) window.addEventListener("load", () => restored[0].dispatchEvent(new Event("input", { bubbles: true })));
+    filled.addEventListener("input", () => {
+      try {
+        sessionStorage.setItem(key, JSON.stringify(fields().map((field) => [field.name, field.value])));
+      } catch {
+        // The storage is full: the values are not kept.
+      }
+    });
+  }
+
   const form = document.getElementById("prompt-form");
   if (!form) return;
 

@@ -1,0 +1,69 @@
+"""Undo and the page of a prompt in a browser without JavaScript."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+import pytest
+
+from tests.cli.cli_runner import data, dittybag
+from tests.e2e.web_server_process import WebServerProcess
+from tests.web.browser_client import BrowserClient
+
+PROMPTS = "/p/default/prompts"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProcess]:
+    with WebServerProcess(tmp_path_factory.mktemp("home")) as server:
+        yield server
+
+
+def toast(page: str) -> tuple[str, dict[str, str]]:
+    """Return the text of the toast of a page, and the fields of its form."""
+    found = re.search(r'<div id="toast".*?</div>', page, re.DOTALL)
+    assert found is not None
+    text = re.search(r"data-note>(.*?)</p>", found[0])
+    fields = re.findall(r'name="(\w+)" value="([^"]*)"', found[0])
+    return "" if text is None else unescape(text[1]), {name: unescape(value) for name, value in fields}
+
+
+def test_a_deletion_is_undone_and_redone(server: WebServerProcess) -> None:
+    client = BrowserClient.sign_in(server)
+    dittybag(server.home, "prompt", "add", "doomed", stdin="Text <b>")
+    identity = data(dittybag(server.home, "prompt", "show", "doomed", "--json"))["id"]
+    secret = {"form_secret": client.secret}
+    gone = client.post(f"{PROMPTS}/{identity}/delete", secret)
+    assert (gone.status, gone.headers["location"]) == (303, PROMPTS)
+    text, fields = toast(client.get(PROMPTS).text)
+    assert text == "Deleted “doomed”"
+    assert fields["back"] == PROMPTS
+    # It is offered once.
+    assert toast(client.get(PROMPTS).text) == ("", {})
+
+    back = client.post("/p/default/undo", fields)
+    assert (back.status, back.headers["location"]) == (303, PROMPTS)
+    page = client.get(PROMPTS).text
+    text, fields = toast(page)
+    assert text == "Restored “doomed”"
+    assert fields["redo"] == "1"
+    assert ">Redo " in page
+    elsewhere = client.post("/p/default/undo", {**fields, "back": "//example.org/p/default"})
+    assert elsewhere.headers["location"] == "/p/default"
+    assert toast(client.get("/p/default").text)[0] == "Deleted “doomed”"
+    # The first undo was overtaken by another change.
+    late = client.post("/p/default/undo", fields)
+    assert late.headers["location"] == f"/p/default/activity/{fields['seq']}"
+    assert client.post("/p/default/undo", {**secret, "seq": "999999"}).status == 404
+    assert client.post("/p/default/undo", {"seq": fields["seq"]}).status == 403
+
+
+def test_a_prompt_is_rendered_with_the_values_of_the_address(server: WebServerProcess) -> None:
+    client = BrowserClient.sign_in(server)
+    dittybag(server.home, "prompt", "add", "greet", stdin="Hello {{ who }}")
+    identity = data(dittybag(server.home, "prompt", "show", "greet", "--json"))["id"]
+    page = unescape(client.get(f"{PROMPTS}/{identity}?value-who=Ann+%26+Bob").text)
+    assert "\nHello Ann & Bob</pre>" in page
+    assert "dittybag prompt render greet who='Ann & Bob'" in page
