@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from dittybag.cli.commands import dittybag
-from dittybag.cli.serve import USAGE
 from tests.stdio_server_process import ROOT
 
 REFERENCE: Path = ROOT / "docs" / "reference" / "commands.md"
@@ -31,12 +30,12 @@ def iterate_commands(group: click.Group, ctx: click.Context) -> Iterator[tuple[c
 
 
 def root_context() -> click.Context:
-    return click.Context(dittybag, info_name="dittybag", terminal_width=WIDTH)
+    return click.Context(dittybag, info_name="dittybag", terminal_width=WIDTH, **dittybag.context_settings)
 
 
 def help_text(command: click.Command, ctx: click.Context) -> str:
     """Return the help text of a command."""
-    return USAGE if command.name == "serve" else command.get_help(ctx)
+    return command.get_help(ctx)
 
 
 def render_page() -> str:

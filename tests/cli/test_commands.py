@@ -109,5 +109,65 @@ def test_a_repeated_option_is_refused_instead_of_ignored(
     tmp_path: Path, arguments: tuple[str, ...], option: str
 ) -> None:
     refused = dittybag(tmp_path, *arguments, status=2)
-    assert f"Error: {option} can be given only once." in refused.stderr
+    assert f"error: {option} can be given only once" in refused.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("promt", "dittybag prompt or dittybag project"),
+        ("ls", "dittybag prompt list or dittybag resource list or dittybag task list"),
+        ("done", "dittybag task done"),
+        ("log", "dittybag history"),
+        ("prompt lsit", "dittybag prompt list"),
+        ("prompt list --serch x", "--search"),
+    ],
+)
+def test_an_unknown_word_is_reported_with_what_may_have_been_meant(
+    tmp_path: Path, typed: str, meant: str
+) -> None:
+    refused = dittybag(tmp_path, *typed.split(), status=2).stderr.splitlines()
+    assert re.fullmatch(r"error: Unknown (command '\w+'|option --serch)", refused[0])
+    assert refused[1] == f"hint: did you mean {meant}?"
+    assert re.fullmatch(r"hint: for help, run: dittybag( prompt| prompt list)? --help", refused[2])
+
+
+def test_an_incorrect_command_line_is_reported_as_other_errors_are(tmp_path: Path) -> None:
+    missing = dittybag(tmp_path, "prompt", "show", status=2)
+    assert missing.stderr == (
+        "error: NAME is required\n"
+        "hint: usage: dittybag prompt show [OPTIONS] NAME\n"
+        "hint: for help, run: dittybag prompt show --help\n"
+    )
+    assert (
+        "error: --all was renamed to --include-done\n"
+        in dittybag(tmp_path, "task", "graph", "--all", status=2).stderr
+    )
+    assert (
+        "error: --all was renamed to --include-revoked\n"
+        in dittybag(tmp_path, "token", "list", "--all", status=2).stderr
+    )
+
+
+def test_commands_have_the_names_of_the_shell(tmp_path: Path) -> None:
+    dittybag(tmp_path, "prompt", "add", "a", "Hello")
+    assert dittybag(tmp_path, "prompt", "ls").stdout == dittybag(tmp_path, "prompt", "list").stdout
+    assert dittybag(tmp_path, "prompt", "cat", "a").stdout == "Hello"
+    dittybag(tmp_path, "tag", "add", "a", "x")
+    assert "Renamed" in dittybag(tmp_path, "tag", "mv", "x", "y").stdout
+    assert "Deleted" in dittybag(tmp_path, "prompt", "rm", "a").stdout
+    assert "Created" in dittybag(tmp_path, "project", "new", "b").stdout
+    listed = dittybag(tmp_path, "tag", "-h").stdout
+    for names in ("add, new", "list, ls", "remove, rm", "rename, mv", "show, cat"):
+        assert f"\n  {names} " in listed
+
+
+@pytest.mark.parametrize("pair", ALL_COMMANDS, ids=command_path_of)
+def test_help_fits_into_80_columns_and_cuts_nothing(pair: tuple[click.Command, click.Context]) -> None:
+    command, ctx = pair
+    text = help_text(command, ctx)
+    if isinstance(command, click.Group):
+        assert "..." not in text.partition("Commands:\n")[2]
+    assert max(len(line) for line in text.partition("Options:\n")[2].splitlines()) <= 80
+    assert "  -h, --help " in text

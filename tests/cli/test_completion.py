@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
-import re
 import select
 import struct
 import subprocess
@@ -17,8 +16,8 @@ import pytest
 
 from dittybag.cli.commands import dittybag as group
 from dittybag.cli.name_completion import completed_parameters
-from dittybag.cli.serve import USAGE, parse_options
-from dittybag.cli.serve_completion import serve_command
+from dittybag.cli.serve import OPTIONS, parse_options
+from dittybag.cli.serve_command import serve_command
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import TOOLSETS
 from tests import programs
@@ -241,7 +240,7 @@ def test_commands_complete_without_creating_files(tmp_path: Path) -> None:
 
 def test_the_options_of_serve_complete(tmp_path: Path) -> None:
     assert set(completions(tmp_path, "dittybag serve --")) == {
-        *re.findall(r"--[a-z-]+(?= )", usage_options()),
+        *(name for name, _, _ in OPTIONS),
         "--help",
     }
     assert completions(tmp_path, "dittybag serve --profile ") == list(PROFILES)
@@ -250,18 +249,12 @@ def test_the_options_of_serve_complete(tmp_path: Path) -> None:
     assert completions(tmp_path, "dittybag serve --toolsets ") == list(TOOLSETS)
 
 
-def usage_options() -> str:
-    return "\n".join(line for line in USAGE.splitlines() if line.startswith("  -"))
-
-
 def test_completed_options_are_those_that_serve_accepts() -> None:
     for option in serve_command.params:
         (name,) = option.opts
         flags = parse_options([name] if option.is_flag else [name, "value"])  # type: ignore[attr-defined]
         assert list(flags) == [name.removeprefix("--").replace("-", "_")]
-    assert {option.opts[0] for option in serve_command.params} == set(
-        re.findall(r"--[a-z-]+(?= )", usage_options())
-    ) - {"--help"}
+    assert [option.opts[0] for option in serve_command.params] == [name for name, _, _ in OPTIONS]
 
 
 def test_projects_and_workspaces_complete_without_creating_a_database(tmp_path: Path) -> None:

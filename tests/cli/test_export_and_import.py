@@ -298,7 +298,7 @@ def test_everything_is_imported_into_the_selected_project(tmp_path: Path) -> Non
     [
         (("export", "-", "--json"), "--json requires a file or a folder"),
         (("export", "-", "--format", "folder"), "A folder export requires a folder name"),
-        (("import",), "Missing argument 'SOURCE'"),
+        (("import",), "SOURCE is required"),
         (("import", "x", "--as", "tape"), "'tape' is not one of"),
         (("import", "x", "--on-conflict", "shout"), "'shout' is not one of"),
     ],

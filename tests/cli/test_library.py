@@ -180,7 +180,7 @@ def test_a_failed_update_does_not_stop_the_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "problem"),
     [
-        (("add",), 2, "Missing argument 'SOURCE'"),
+        (("add",), 2, "SOURCE is required"),
         (("add", "nowhere"), 3, "nowhere: no such file or folder"),
         (("add", "--", "--upload-pack=x"), 1, "not a folder, a zip file or a Git URL"),
         (("add", "ext::sh -c x"), 1, "makes Git run another program"),

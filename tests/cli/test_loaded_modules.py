@@ -72,12 +72,12 @@ def require_at_most(count: int, modules: set[str]) -> None:
     ("arguments", "count"),
     [
         # Tasks are listed with their claims and with what they wait for.
-        ("task list", 96),
-        ("prompt list", 90),
-        ("resource list", 90),
+        ("task list", 97),
+        ("prompt list", 91),
+        ("resource list", 91),
         # Projects are listed with the folders that are linked to them.
-        ("project list", 91),
-        ("history", 90),
+        ("project list", 92),
+        ("history", 91),
     ],
 )
 def test_a_data_command_loads_only_the_store_and_the_services(

@@ -45,7 +45,7 @@ def test_json_output(tmp_path: Path) -> None:
         (("rename", "default", "x"), 4, "cannot be renamed or deleted"),
         (("delete", "default"), 4, "cannot be renamed or deleted"),
         (("delete", "nope"), 3, "Project 'nope' does not exist"),
-        (("create",), 2, "Missing argument 'NAME'"),
+        (("create",), 2, "NAME is required"),
         (("create", "x", "--db", "y", "--workspace", "z"), 2, "use either --workspace or --db, not both"),
     ],
 )

@@ -172,7 +172,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("add", "HOME/none"), 3, "none could not be read: No such file"),
         (("add", "HOME"), 1, "could not be read: Is a directory"),
         (("add", "-"), 2, "Standard input has no file name"),
-        (("add",), 2, "Missing argument 'FILE'"),
+        (("add",), 2, "FILE is required"),
         (("add", "HOME/words", "--title", "\udcff"), 2, "not valid UTF-8"),
         (("show", "ther"), 3, "hint: did you mean there?"),
         (("show", "dittybag://resources/thereabouts"), 3, "hint: did you mean dittybag://resources/there"),
@@ -185,7 +185,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("update", "there", "--uri", "dittybag://resources/second"), 4, "A resource with the URI"),
         (("update", "xyzzy", "--title", "x"), 3, "hint: run `dittybag resource list` to see all resources"),
         (("delete", "there", "xyzzy"), 3, "Resource 'xyzzy' does not exist"),
-        (("list", "--limit", "x"), 2, "Invalid value for '--limit'"),
+        (("list", "--limit", "x"), 2, "--limit: must be an integer"),
     ],
 )
 def test_errors_are_printed_to_standard_error(

@@ -114,8 +114,9 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
         (("--project", "nope"), 3, "Project 'nope' does not exist in "),
         (("--workspace", "../x"), 2, "'../x' is not a valid workspace name"),
         (("--db",), 2, "--db requires a value"),
-        (("--dance",), 2, "Unknown option for dittybag serve: --dance"),
-        (("--read-only=maybe",), 2, "Unknown option for dittybag serve: --read-only"),
+        (("--dance",), 2, "Unknown option --dance\nhint: for help, run: dittybag serve --help\n"),
+        (("--tolset", "tasks"), 2, "Unknown option --tolset\nhint: did you mean --toolsets?\n"),
+        (("--read-only=maybe",), 2, "--read-only does not take a value"),
     ],
 )
 def test_invalid_options_are_rejected_with_a_hint(
@@ -157,6 +158,7 @@ def test_help_lists_all_options_in_short_lines(tmp_path: Path) -> None:
     for option in ("--profile", "--project", "--workspace", "--db", "--read-only", "--toolsets"):
         assert option in text
     assert max(map(len, text.splitlines())) <= 90
+    assert dittybag(tmp_path, "serve", "-h").stdout == text
 
 
 def test_a_server_starts_without_modules_that_only_some_calls_need(tmp_path: Path) -> None:

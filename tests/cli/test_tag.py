@@ -85,7 +85,7 @@ def test_errors_are_printed_to_standard_error(home: Path) -> None:
         (("add", "a", "not ok"), 1, "Tag 'not ok' contains invalid characters"),
         (("add", "a", *fifty), 1, "At most 50 tags are allowed, not 52"),
         (("add", "nope", "x"), 3, "Prompt 'nope' does not exist"),
-        (("add", "a"), 2, "Missing argument 'TAG...'"),
+        (("add", "a"), 2, "TAG is required"),
         (("remove", "nope", "x"), 3, "Prompt 'nope' does not exist"),
         (("rename", "nope", "x"), 3, "No prompt in project 'default' has the tag 'nope'"),
         (("rename", "x", ""), 1, "Tag '' must be 1-50 characters"),

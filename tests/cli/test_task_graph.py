@@ -276,7 +276,7 @@ def test_the_command_prints_a_tree_of_open_tasks(home: Path) -> None:
         "\n"
         "Critical path: 3 tasks (2, 3, 4)\n"
     )
-    assert "✓ 1 !3 Design  done\n" in dittybag(home, "task", "graph", "--all").stdout
+    assert "✓ 1 !3 Design  done\n" in dittybag(home, "task", "graph", "--include-done").stdout
     of_project = dittybag(home, "task", "graph", "-p", "auth").stdout
     assert of_project.startswith(
         "· 4 !3 Release  waits for 2, critical\n└─ · 3 !5 Test  waits for 1, critical\n\n"
@@ -292,7 +292,7 @@ def test_the_command_prints_what_is_around_a_task(home: Path) -> None:
         "Critical path: 3 tasks (2, 3, 4)\n"
         "Task 3 blocks 1 task directly, 1 in all\n"
     )
-    assert "Design" in dittybag(home, "task", "graph", "3", "--all").stdout
+    assert "Design" in dittybag(home, "task", "graph", "3", "--include-done").stdout
     # A done task is shown if it was asked for.
     assert "✓ 1 !3 Design  done\n" in dittybag(home, "task", "graph", "1").stdout
     missing = dittybag(home, "task", "graph", "99", "--json", status=3)
@@ -339,7 +339,7 @@ def test_the_command_prints_json(home: Path) -> None:
 
 
 def test_a_done_task_blocks_nothing(home: Path) -> None:
-    found = data(dittybag(home, "task", "graph", "--all", "--json"))
+    found = data(dittybag(home, "task", "graph", "--include-done", "--json"))
     design = next(task for task in found["tasks"] if task["id"] == 1)
     assert (design["state"], design["blocks"], design["blocks_in_all"]) == ("done", 0, 0)
     assert {"from": 1, "to": 2, "kind": "blocks"} in found["edges"]
@@ -353,7 +353,7 @@ def test_the_command_prints_mermaid(home: Path) -> None:
 
 
 def test_the_command_prints_a_picture(home: Path) -> None:
-    root = ET.fromstring(dittybag(home, "task", "graph", "3", "--all", "--format", "svg").stdout)
+    root = ET.fromstring(dittybag(home, "task", "graph", "3", "--include-done", "--format", "svg").stdout)
     assert root.get("role") == "img"
     titles = [item.text for item in root.iter("{http://www.w3.org/2000/svg}title")]
     assert titles == [

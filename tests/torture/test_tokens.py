@@ -123,7 +123,7 @@ def test_a_token_appears_in_no_file_and_no_output(tmp_path: Path) -> None:
         outputs.append(host.ask("GET", "/nothing", None, headers).body.decode())
         outputs.append(host.end()[2])
     for command in (
-        ("token", "list", "--all", "--json"),
+        ("token", "list", "--include-revoked", "--json"),
         ("user", "list", "--json"),
         ("history", "--json"),
         ("doctor", "--json"),

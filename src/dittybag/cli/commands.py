@@ -16,7 +16,6 @@ from dittybag.cli.error_output import (
     report_error,
     report_settings_error,
     use_json,
-    wants_json,
 )
 from dittybag.config import SettingsError
 from dittybag.domain.errors import DittybagError
@@ -61,7 +60,7 @@ _COMMANDS: Final = {
         "completion": "Generate a completion script for bash, zsh or fish.",
     },
 }
-#: Modules whose names differ from their commands, because the command is a Python keyword.
+#: Modules whose names differ from their commands, because these are names of Python's own.
 _MODULES: Final = {"import": "import_", "workspace": "workspace_commands"}
 
 
@@ -75,8 +74,8 @@ class _LazyGroup(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         if cmd_name == "serve":
-            # Reached only for shell completion: `run` handles `dittybag serve` before click is loaded.
-            from dittybag.cli.serve_completion import serve_command
+            # Reached only for help and shell completion: `run` handles `dittybag serve` without click.
+            from dittybag.cli.serve_command import serve_command
 
             return serve_command
         command: click.Command = import_module(f"dittybag.cli.{_MODULES.get(cmd_name, cmd_name)}").command
@@ -100,7 +99,9 @@ class _LazyGroup(click.Group):
                 formatter.write_dl(list(section.items()), col_max=12)
 
 
-@click.group(cls=_LazyGroup, invoke_without_command=True)
+@click.group(
+    cls=_LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, message="dittybag %(version)s")
 @click.option("--no-pager", is_flag=True, help="Show long output without a pager.")
 @click.pass_context
@@ -132,11 +133,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         status = dittybag.main(list(arguments), prog_name="dittybag", standalone_mode=False, color=color)
     except click.ClickException as error:
-        if wants_json():
-            report(error.format_message(), code="USAGE" if error.exit_code == ExitStatus.USAGE else "REFUSED")
-        else:
-            error.show()
-        return error.exit_code
+        from dittybag.cli.usage_errors import report_click_error
+
+        return report_click_error(error)
     except click.Abort:
         report("Interrupted", code="STOPPED")
         return ExitStatus.REFUSED

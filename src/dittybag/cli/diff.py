@@ -11,6 +11,7 @@ from dittybag.cli.error_output import ExitStatus, report, wants_json
 from dittybag.cli.history import project_names
 from dittybag.cli.output import clip_line, format_time, print_diff, print_result
 from dittybag.cli.strict_options import StrictCommand
+from dittybag.cli.whole_numbers import POSITIVE
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.services.change_diffs import changed_texts, diff_lines
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @click.command("diff", StrictCommand)
-@click.argument("change", type=click.IntRange(1))
-@click.argument("other", type=click.IntRange(1), required=False)
+@click.argument("change", type=POSITIVE)
+@click.argument("other", type=POSITIVE, required=False)
 @in_workspace
 def command(change: int, other: int | None, options: WorkspaceOptions) -> int:
     """Show what CHANGE modified, or how an item differs between CHANGE and OTHER.

@@ -77,6 +77,11 @@ def _write_line(label: str, colour: int, message: str) -> None:
     sys.stderr.write(f"{label} {printable}\n")
 
 
+def help_hint(command: str) -> str:
+    """Return the hint to the help of a command."""
+    return f"for help, run: {command} --help"
+
+
 def report_error(error: DittybagError, *hints: str) -> ExitStatus:
     """Report an error with these hints and the notes on it, and return its exit status."""
     message = error.report if isinstance(error, StorageError) else str(error)
@@ -84,11 +89,7 @@ def report_error(error: DittybagError, *hints: str) -> ExitStatus:
     return exit_status(error)
 
 
-def report_settings_error(error: SettingsError) -> ExitStatus:
-    """Report an invalid option or variable and return the exit status for it."""
-    report(
-        str(error),
-        "run `dittybag --help` for the commands, or `dittybag COMMAND --help` for their options",
-        code="USAGE",
-    )
+def report_settings_error(error: SettingsError, command: str = "dittybag") -> ExitStatus:
+    """Report an invalid option or variable of a command and return the exit status for it."""
+    report(str(error), *getattr(error, "__notes__", ()), help_hint(command), code="USAGE")
     return ExitStatus.USAGE

@@ -18,6 +18,7 @@ import click
 import msgspec
 
 from dittybag.cli.error_output import report, use_json, wants_json
+from dittybag.cli.whole_numbers import WholeNumber
 from dittybag.domain.display import format_count, format_when
 from dittybag.domain.text import one_line
 from dittybag.domain.times import iso
@@ -55,7 +56,7 @@ def limit_option(
     return click.option(
         "--limit",
         metavar="N",
-        type=click.IntRange(1, maximum),
+        type=WholeNumber(1, maximum),
         default=default,
         show_default=True,
         help=help,

@@ -54,7 +54,7 @@ def list_projects(options: WorkspaceOptions) -> None:
     print_list({"projects": data}, header, rows, right=(1, 2, 3))
 
 
-@command.command("show")
+@command.command("show", short_help="Show a project, or that of the current folder.")
 @click.argument("name", required=False, type=text)
 @in_workspace
 def show(name: str | None, options: WorkspaceOptions) -> None:
@@ -113,7 +113,7 @@ def _project_data(size: ProjectSize, folders: dict[ProjectKey, list[str]]) -> di
     }
 
 
-@command.command("link")
+@command.command("link", short_help="Link a folder to a project, for `--project auto`.")
 @click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False))
 @in_project
 def link(folder: str | None, options: WorkspaceOptions) -> None:

@@ -3,59 +3,72 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from dittybag.cli.error_output import ExitStatus, report, report_error, report_settings_error
 from dittybag.config import SettingsError, settings_from_process
 from dittybag.domain.errors import DittybagError, ProjectNotFound
 
-USAGE: Final = """\
-Usage: dittybag serve [OPTIONS]
-
-  Serve MCP clients over stdio or HTTP.
-
-  By default, the command serves one client over standard input and output.
-  MCP clients start it themselves; see `dittybag connect`. With --http, it
-  serves any number of clients at http://HOST:PORT/mcp instead.
-
-Options:
-  --profile NAME      Set of tools: all (default), agent, mcpkg, twig, tasks or
-                      prompt-store. `agent` has one tool for each thing that
-                      agents do; the last four each replace the server of
-                      that name.
-  --project NAME      Project (default: `default`). With `auto`, the project of
-                      the folder that the client works in; not with --http.
-  --workspace NAME    Name of a database in the data folder.
-  --db FILE           Path or URL of a database.
-  --read-replica URL  Run lists and searches on this replica of a PostgreSQL
-                      server as long as it is up to date; repeatable.
-  --http [HOST:PORT]  Serve over HTTP (default address: 127.0.0.1:8765).
-  --auth MODE         HTTP authentication: off or tokens (default: off, which
-                      is limited to loopback addresses). For tokens, see
-                      `dittybag token --help`.
-  --rate-limit RATE   Maximum requests with one token, per second, minute or
-                      hour: 50/s (default), 3000/m, 10000/h, or off. Servers on
-                      one PostgreSQL database count together.
-  --rate-limit-burst N  Requests allowed at once (default: those of 4
-                      seconds, and at least 20).
-  --allow-host NAME   Accept this host name in HTTP requests; repeatable.
-  --access-log        Log every HTTP request to standard error as JSON.
-  --read-only         Hide and reject all tools that write.
-  --toolsets LIST     Serve only these toolsets, separated by commas: prompts,
-                      resources, tasks, search, history.
-  -h, --help          Show this message and exit.
-
-Environment variables:
-  DITTYBAG_PROFILE, DITTYBAG_PROJECT, DITTYBAG_DATABASE_URL,
-  DITTYBAG_READ_REPLICAS, DITTYBAG_HTTP, DITTYBAG_AUTH, DITTYBAG_RATE_LIMIT,
-  DITTYBAG_RATE_LIMIT_BURST, DITTYBAG_ALLOWED_HOSTS, DITTYBAG_ACCESS_LOG,
-  DITTYBAG_READ_ONLY and DITTYBAG_TOOLSETS set the options above.
-  DITTYBAG_HOME sets the data folder, DITTYBAG_ACTOR replaces the client's
-  name in the change log, and TWIG_DATA_DIR sets the folder of the libraries
-  that the twig profile serves. CLAUDE_PROJECT_DIR, which Claude Code sets, is
-  the folder for --project auto.
-"""
+#: The options: name, placeholder of the value, and help. One in brackets may be left out, a flag has none.
+OPTIONS: Final = (
+    (
+        "--profile",
+        "NAME",
+        (
+            "Set of tools: all (default), agent, mcpkg, twig, tasks or prompt-store. `agent` has one tool "
+            "for each thing that agents do; the last four each replace the server of that name."
+        ),
+    ),
+    (
+        "--project",
+        "NAME",
+        (
+            "Project (default: `default`). With `auto`, the project of the folder that the client works in; "
+            "not with --http."
+        ),
+    ),
+    ("--workspace", "NAME", "Name of a database in the data folder."),
+    ("--db", "FILE", "Path or URL of a database."),
+    (
+        "--read-replica",
+        "URL",
+        (
+            "Run lists and searches on this replica of a PostgreSQL server as long as it is up to date; "
+            "repeatable."
+        ),
+    ),
+    ("--http", "[HOST:PORT]", "Serve over HTTP (default address: 127.0.0.1:8765)."),
+    (
+        "--auth",
+        "MODE",
+        (
+            "HTTP authentication: off or tokens (default: off, which is limited to loopback addresses). For "
+            "tokens, see `dittybag token --help`."
+        ),
+    ),
+    (
+        "--rate-limit",
+        "RATE",
+        (
+            "Maximum requests with one token, per second, minute or hour: 50/s (default), 3000/m, 10000/h, "
+            "or off. Servers on one PostgreSQL database count together."
+        ),
+    ),
+    (
+        "--rate-limit-burst",
+        "N",
+        "Requests allowed at once (default: those of 4 seconds, and at least 20).",
+    ),
+    ("--allow-host", "NAME", "Accept this host name in HTTP requests; repeatable."),
+    ("--access-log", "", "Log every HTTP request to standard error as JSON."),
+    ("--read-only", "", "Hide and reject all tools that write."),
+    (
+        "--toolsets",
+        "LIST",
+        "Serve only these toolsets, separated by commas: prompts, resources, tasks, search, history.",
+    ),
+)
 
 #: Printed when the command is started in a terminal.
 _TERMINAL_NOTICE: Final = """\
@@ -63,34 +76,28 @@ This command is meant to be started by an MCP client, which sends JSON messages,
 To connect a client, run dittybag connect; for a tour, run dittybag demo. Press Ctrl-C to stop.
 """
 
-_WITH_VALUE: Final = (
-    "--profile",
-    "--project",
-    "--workspace",
-    "--db",
-    "--toolsets",
-    "--http",
-    "--auth",
-    "--rate-limit",
-    "--rate-limit-burst",
-)
-
 _REPEATABLE: Final = ("--allow-host", "--read-replica")
 
 
 def parse_options(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]:
     """Parse the arguments into options by name. Raises `SettingsError`."""
+    placeholders = {name: placeholder for name, placeholder, _ in OPTIONS}
     flags: dict[str, str | bool | list[str]] = {}
     lists: dict[str, list[str]] = {}
     rest = list(arguments)
     while rest:
         name, has_value, value = rest.pop(0).partition("=")
         key = name.removeprefix("--").replace("-", "_")
-        if name in ("--read-only", "--access-log") and not has_value:
+        placeholder = placeholders.get(name)
+        if placeholder is None:
+            raise _unknown_option(name, placeholders)
+        if not placeholder:
+            if has_value:
+                raise SettingsError(f"{name} does not take a value")
             flags[key] = True
-        elif name == "--http" and not has_value:
+        elif placeholder.startswith("[") and not has_value:
             flags[key] = rest.pop(0) if rest and not rest[0].startswith("-") else ""
-        elif name in _WITH_VALUE or name in _REPEATABLE:
+        else:
             if not has_value:
                 if not rest:
                     raise SettingsError(f"{name} requires a value")
@@ -100,9 +107,16 @@ def parse_options(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]
                 lists[key].append(value)
             else:
                 flags[key] = value
-        else:
-            raise SettingsError(f"Unknown option for dittybag serve: {name}")
     return flags
+
+
+def _unknown_option(name: str, options: Iterable[str]) -> SettingsError:
+    from dittybag.cli.read_input import close_matches
+
+    error = SettingsError(f"Unknown option {name}")
+    if close := close_matches(name, options):
+        error.add_note(f"did you mean {' or '.join(close)}?")
+    return error
 
 
 def _print_address(host: str, port: int, *, needs_token: bool) -> None:
@@ -127,8 +141,9 @@ def run(arguments: Sequence[str], on_open: Callable[[], object]) -> int:
     `on_open` is called when the server is open.
     """
     if any(argument in ("-h", "--help") for argument in arguments):
-        sys.stdout.write(USAGE)
-        return ExitStatus.OK
+        from dittybag.cli.commands import main
+
+        return main(["serve", "--help"])
     try:
         settings = settings_from_process(**parse_options(arguments))
         if settings.http is not None:
@@ -153,7 +168,7 @@ def run(arguments: Sequence[str], on_open: Callable[[], object]) -> int:
 
         serve_stdio(settings, on_open)
     except SettingsError as error:
-        return report_settings_error(error)
+        return report_settings_error(error, "dittybag serve")
     except ProjectNotFound as error:
         import shlex
 

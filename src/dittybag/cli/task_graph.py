@@ -11,7 +11,7 @@ import click
 from dittybag.cli.error_output import use_json, wants_json
 from dittybag.cli.output import hint, note, print_json
 from dittybag.cli.read_input import text, usage_error
-from dittybag.cli.strict_options import StrictCommand
+from dittybag.cli.strict_options import StrictCommand, renamed_option
 from dittybag.cli.task_options import chosen_project
 from dittybag.cli.task_reference import find_id
 from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project
@@ -28,7 +28,8 @@ _MAX_NAMED: Final = 12
 
 @click.command("graph", StrictCommand)
 @click.argument("task", metavar="[TASK]", type=text, required=False)
-@click.option("--all", "everything", is_flag=True, help="Include done and dropped tasks.")
+@click.option("--include-done", "everything", is_flag=True, help="Include done and dropped tasks.")
+@renamed_option("--all", "--include-done")
 @click.option(
     "--format",
     "format_",
@@ -49,7 +50,7 @@ def graph(task: str | None, options: WorkspaceOptions, *, everything: bool, form
       dittybag task graph
       dittybag task graph 12
       dittybag task graph -p website --format mermaid
-      dittybag task graph --all --format svg > tasks.svg
+      dittybag task graph --include-done --format svg > tasks.svg
     """
     if task is not None and options.project is not None:
         usage_error("TASK and --project cannot be used together")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dittybag.exchange.task_sources import TasksRead
 
 
-@click.command("import", StrictCommand)
+@click.command("import", StrictCommand, short_help="Import the tasks of another program.")
 @click.argument("source", type=text)
 @click.option(
     "--format",

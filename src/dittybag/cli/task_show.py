@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _BAR: Final = 20
 
 
-@click.command("show", StrictCommand)
+@click.command("show", StrictCommand, short_help="Show a task with its parts, comments and blockers.")
 @task_argument
 @in_workspace
 def show(task: str, options: WorkspaceOptions) -> None:

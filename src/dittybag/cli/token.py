@@ -12,7 +12,8 @@ from dittybag.cli.colours import GREY
 from dittybag.cli.output import format_time, print_aside, print_list, print_result
 from dittybag.cli.param_types import expiry_time
 from dittybag.cli.read_input import text
-from dittybag.cli.strict_options import StrictGroup
+from dittybag.cli.strict_options import StrictGroup, renamed_option
+from dittybag.cli.whole_numbers import POSITIVE
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.accounts import SCOPES, Scope, Token
 from dittybag.domain.entities import struct_data
@@ -67,7 +68,8 @@ def create(name: str, scope: Scope, expires: int | None, label: str, options: Wo
 
 @command.command("list")
 @click.option("--user", "name", metavar="NAME", type=text, help="Only tokens of this user.")
-@click.option("--all", "everything", is_flag=True, help="Include revoked and expired tokens.")
+@click.option("--include-revoked", "everything", is_flag=True, help="Include revoked and expired tokens.")
+@renamed_option("--all", "--include-revoked")
 @in_workspace
 def list_tokens(name: str | None, options: WorkspaceOptions, *, everything: bool) -> None:
     """List tokens with their ids and last characters.
@@ -75,7 +77,7 @@ def list_tokens(name: str | None, options: WorkspaceOptions, *, everything: bool
     \b
     Examples:
       dittybag token list
-      dittybag token list --user alice --all
+      dittybag token list --user alice --include-revoked
     """
     tokens, users = options.run(lambda session: session.workspace.accounts.tokens(name))
     disabled = {user.name for user in users if user.disabled_at is not None}
@@ -109,7 +111,7 @@ def list_tokens(name: str | None, options: WorkspaceOptions, *, everything: bool
 
 
 @command.command("revoke")
-@click.argument("ids", metavar="ID...", type=click.IntRange(1), nargs=-1, required=True)
+@click.argument("ids", metavar="ID...", type=POSITIVE, nargs=-1, required=True)
 @in_workspace
 def revoke(ids: tuple[int, ...], options: WorkspaceOptions) -> None:
     """Revoke tokens. All servers reject them within 5 seconds.

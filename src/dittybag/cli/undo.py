@@ -13,6 +13,7 @@ from dittybag.cli.history import find_project_id, project_names
 from dittybag.cli.output import clip_line, confirm, print_lines, print_result
 from dittybag.cli.param_types import past_time
 from dittybag.cli.strict_options import StrictCommand
+from dittybag.cli.whole_numbers import POSITIVE, WholeNumber
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import undo_effects
 from dittybag.domain.display import format_count
@@ -26,8 +27,8 @@ _MAX_LINES: Final = 20
 
 
 @click.command("undo", StrictCommand)
-@click.argument("change", type=click.IntRange(1), required=False)
-@click.option("--last", type=click.IntRange(1, 10_000), metavar="N", help="Undo the last N changes.")
+@click.argument("change", type=POSITIVE, required=False)
+@click.option("--last", type=WholeNumber(1, 10_000), metavar="N", help="Undo the last N changes.")
 @click.option("--actor", metavar="NAME", help="Undo changes by this user or client; requires --since.")
 @click.option(
     "--since", type=past_time, metavar="WHEN", help="Undo all changes since then: 2h, yesterday, 2026-11-15."

@@ -1,0 +1,67 @@
+"""Help and shell completion of `dittybag serve`, which itself runs without click."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dittybag.cli.name_completion import items
+from dittybag.cli.serve import OPTIONS
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_HELP: Final = """Serve MCP clients over stdio or HTTP.
+
+By default, the command serves one client over standard input and output. MCP clients start it themselves;
+see `dittybag connect`. With --http, it serves any number of clients at http://HOST:PORT/mcp instead, and the
+web UI at http://HOST:PORT/.
+
+\b
+Examples:
+  dittybag serve --project auto --profile agent
+  dittybag serve --http
+  dittybag serve --http 0.0.0.0:8765 --auth tokens --allow-host dittybag.example.org
+"""
+_ENVIRONMENT: Final = """Environment variables: DITTYBAG_PROFILE, DITTYBAG_PROJECT, DITTYBAG_DATABASE_URL,
+DITTYBAG_READ_REPLICAS, DITTYBAG_HTTP, DITTYBAG_AUTH, DITTYBAG_RATE_LIMIT, DITTYBAG_RATE_LIMIT_BURST,
+DITTYBAG_ALLOWED_HOSTS, DITTYBAG_ACCESS_LOG, DITTYBAG_READ_ONLY and DITTYBAG_TOOLSETS set the options above.
+DITTYBAG_HOME sets the data folder, DITTYBAG_ACTOR replaces the client's name in the change log, and
+TWIG_DATA_DIR sets the folder of the libraries that the twig profile serves. CLAUDE_PROJECT_DIR, which Claude
+Code sets, is the folder for --project auto.
+"""
+
+
+def _complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from dittybag.contracts.profiles import PROFILES
+
+    return items(name for name in PROFILES if name.startswith(incomplete))
+
+
+def _complete_toolsets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from dittybag.contracts.tool_specs import TOOLSETS
+
+    # The value is a comma-separated list; complete its last item.
+    before, comma, last = incomplete.rpartition(",")
+    others = before.split(",")
+    return items(before + comma + name for name in TOOLSETS if name.startswith(last) and name not in others)
+
+
+_VALUES: Final[dict[str, dict[str, Any]]] = {
+    "--profile": {"shell_complete": _complete_profiles},
+    "--toolsets": {"shell_complete": _complete_toolsets},
+}
+
+
+def _build_option(name: str, placeholder: str, about: str) -> click.Option:
+    if not placeholder:
+        return click.Option([name], is_flag=True, help=about)
+    # Without a value of its own, the option is followed by other options.
+    flag: dict[str, Any] = {"is_flag": False, "flag_value": ""} if placeholder.startswith("[") else {}
+    return click.Option([name], metavar=placeholder, help=about, **flag, **_VALUES.get(name, {}))
+
+
+serve_command: Final = click.Command(
+    "serve", params=[_build_option(*option) for option in OPTIONS], help=_HELP, epilog=_ENVIRONMENT
+)
