@@ -83,6 +83,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     rate_limit: RateLimit | None = None
     #: Further accepted host names.
     allowed_hosts: tuple[str, ...] = ()
+    #: A server over HTTP exits after this time without requests; `None` to go on.
+    idle_seconds: int | None = None
     #: Whether to log every HTTP request.
     access_log: bool = False
     #: The actor in the change log; `None` for the name of the client.
@@ -115,6 +117,7 @@ def settings(
     rate_limit_burst: str | None = None,
     allow_host: Sequence[str] = (),
     access_log: bool = False,
+    until_idle: str | None = None,
 ) -> Settings:
     """Return the settings from command-line options and the environment. Raises `SettingsError`."""
     if workspace is not None and db is not None:
@@ -127,6 +130,8 @@ def settings(
         raise SettingsError(f"--auth {auth} requires --http: standard input serves a single local client")
     if chosen == "off" and not (rate_limit is rate_limit_burst is None):
         raise SettingsError("a rate limit requires --auth tokens: requests are counted by token")
+    if until_idle is not None and address is None:
+        raise SettingsError("--until-idle requires --http: on standard input, the client ends the server")
     project = project or environment.get("DITTYBAG_PROJECT") or DEFAULT_PROJECT
     return Settings(
         home=home(environment),
@@ -146,6 +151,7 @@ def settings(
         oauth=_oauth(environment) if chosen != "off" else None,
         rate_limit=_rate_limit(environment, rate_limit, rate_limit_burst) if chosen != "off" else None,
         allowed_hosts=_host_names(allow_host or environment.get("DITTYBAG_ALLOWED_HOSTS", "").split(",")),
+        idle_seconds=None if until_idle is None else _seconds("--until-idle", until_idle),
         access_log=access_log or _boolean(environment, "DITTYBAG_ACCESS_LOG"),
         actor=environment.get("DITTYBAG_ACTOR") or None,
     )
@@ -159,6 +165,27 @@ def settings_from_process(**flags: str | bool | Sequence[str] | None) -> Setting
 def environment_with_home(home: str) -> dict[str, str]:
     """Return this process's environment with another data folder."""
     return {**os.environ, "DITTYBAG_HOME": home}
+
+
+def environment_with_database(settings: Settings) -> dict[str, str]:
+    """Return this process's environment with the database of these settings.
+
+    Other users of the machine see the command line of a process, but not its environment, where a password
+    may be.
+    """
+    database = settings.database
+    if "://" not in database:
+        database = os.path.abspath(database)  # noqa: PTH100
+    return {**environment_with_home(settings.home), "DITTYBAG_DATABASE_URL": database}
+
+
+def can_show_browser(environment: Mapping[str, str]) -> bool:
+    """Whether a browser can open a window: not over SSH, and not on a text console."""
+    if environment.get("BROWSER"):
+        return True
+    if str(sys.platform) in ("darwin", "win32"):
+        return not environment.get("SSH_CONNECTION")
+    return bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
 
 
 def local_user_name() -> str:
@@ -254,6 +281,14 @@ def _request_count(text: str) -> int | None:
     # The length is checked first: a long number takes long to convert.
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_REQUESTS))
     return int(text) if is_number and 1 <= int(text) <= _MAX_REQUESTS else None
+
+
+def _seconds(option: str, text: str) -> int:
+    """Parse a time such as 90s, 15m or 2h."""
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([smh])", text.strip().lower())
+    if found is None:
+        raise SettingsError(f"{option} must be a time such as 90s, 15m or 2h, not '{text}'")
+    return int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def _host_names(names: Sequence[str]) -> tuple[str, ...]:

@@ -120,6 +120,7 @@ def test_a_repeated_option_is_refused_instead_of_ignored(
         ("ls", "dittybag prompt list or dittybag resource list or dittybag task list"),
         ("done", "dittybag task done"),
         ("log", "dittybag history"),
+        ("ui", "dittybag open"),
         ("prompt lsit", "dittybag prompt list"),
         ("prompt list --serch x", "--search"),
     ],

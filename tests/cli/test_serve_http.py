@@ -330,7 +330,7 @@ def test_a_signal_stops_it_with_status_0_and_no_further_output(
         stack.enter_context(open_event_stream(server, "GET", None, client.headers()))
         status, out, err = server.end(stop_signal)
     assert out == ""
-    banner = r"Dittybag is listening on \S+ \(press Ctrl-C to stop\)\nWeb UI: \S+ \(link works once\)\n"
+    banner = r"Dittybag is listening on \S+ \(press Ctrl-C to stop\)\nWeb UI: \S+ \(works once\)\n"
     assert re.fullmatch(banner, err)
     assert status == 0
 

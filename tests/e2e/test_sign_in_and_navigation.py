@@ -39,7 +39,7 @@ def test_a_new_link_is_printed_on_request(server: WebServerProcess, windows: Bro
     server.clear_log()
     page.get_by_role("button", name="Print a new link").click()
     page.get_by_text("The newest link is in the terminal of the server").wait_for()
-    page.goto(server.wait_for(r"(\S+key=\S+) \(link works once\)"))
+    page.goto(server.wait_for(r"(\S+key=\S+) \(works once\)"))
     page.wait_for_url(f"{server.origin}/p/default")
 
 

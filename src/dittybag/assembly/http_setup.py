@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.assembly.logging_setup import log_to_stderr
+from dittybag.assembly.run_files import registered
 from dittybag.assembly.server_setup import check_profile_and_toolsets, open_server, shared_state_key
 from dittybag.assembly.store_factory import is_file
 from dittybag.assembly.web_setup import WebMiddleware
@@ -34,32 +36,31 @@ from dittybag.web.request_log import RequestLog
 
 if TYPE_CHECKING:
     from dittybag.assembly.oauth_setup import OAuthAuthenticator
+    from dittybag.http.idle_timer import IdleTimer
     from dittybag.http.request_budgets import RequestLimiter
 
 _log = logging.getLogger("dittybag")
 
 
 def serve_http(
-    settings: Settings, ready: Callable[[int], None], print_link: Callable[[int, str], None]
+    settings: Settings,
+    ready: Callable[[int], None],
+    print_link: Callable[[int, str], None],
+    *,
+    offer_browser: Callable[[int, Callable[[], str | None]], None] = lambda port, new_link_key: None,
 ) -> None:
     """Serve clients and browsers over HTTP until SIGTERM or SIGINT.
 
     `ready` is called with the port. Without token authentication, `print_link` is called with the port and a
-    key that signs in one browser.
+    key that signs in one browser. `offer_browser` is called with the port and a function that returns further
+    keys, or `None` with token authentication.
     """
     check_profile_and_toolsets(settings)
     _require_project_name(settings)
     writer = log_to_stderr(access=settings.access_log)
     access_log = None if writer is None else AccessLog(writer.write)
     assert settings.http is not None
-    host, port = settings.http
-    try:
-        listener = listening_socket(host, port)
-    except OSError as error:
-        # The error numbers of getaddrinfo are not those of errno.
-        number = None if isinstance(error, socket.gaierror) else error.errno
-        reason = os.strerror(number) if number else error.strerror or str(error)
-        raise SettingsError(f"cannot listen on {host}:{port}: {reason.lower()}") from error
+    host, listener = settings.http[0], _listen(*settings.http)
 
     async def run() -> None:
         metrics, request_log = Metrics("sqlite" if is_file(settings.database) else "postgresql"), RequestLog()
@@ -76,16 +77,21 @@ def serve_http(
         if settings.auth != "off":
             servers |= _restricted_servers(settings, server_scope, observe)
         async with AsyncExitStack() as stack:
-            oauth = _oauth(settings, server_scope)
-            if oauth is not None:
-                stack.push_async_callback(oauth.close)
+            oauth = _oauth(settings, server_scope, stack)
             metadata = None if oauth is None else oauth.metadata
             routes = Routes(
                 servers, server_scope, metrics, version=profile.advertised_version, metadata=metadata
             )
+            secret = os.urandom(32).hex()
             web = WebMiddleware(
-                settings, server_scope, request_log, lambda key: print_link(port, key), external=oauth
+                settings,
+                server_scope,
+                request_log,
+                (lambda key: print_link(port, key)) if settings.idle_seconds is None else None,
+                owner_secret=secret,
+                external=oauth,
             )
+            idle = _idle_timer(settings)
             middlewares: list[Middleware] = [
                 RequestIds(),
                 HostCheck(hosts=_hosts(host, settings.allowed_hosts)),
@@ -100,21 +106,53 @@ def serve_http(
                 await routes.close(GRACE_SECONDS / 2)
 
             def begin() -> None:
+                if not settings.is_demo:
+                    stack.enter_context(registered(settings, port, secret))
                 ready(port)
-                if (key := web.new_link_key()) is not None:
+                if idle is None and (key := web.new_link_key()) is not None:
                     print_link(port, key)
+                offer_browser(port, web.new_link_key)
 
-            application = HttpApplication(middlewares, on_end=None if access_log is None else access_log.add)
+            endings = [] if access_log is None else [access_log.add]
+            if idle is not None:
+                middlewares.insert(0, idle)
+                endings.append(idle.end)
+                stack.callback(asyncio.create_task(_exit_when_idle(idle)).cancel)
+            application = HttpApplication(middlewares, on_end=endings)
             await stack.enter_async_context(server.lifespan())
-            for access, restricted in servers.items():
-                if access != "write":
-                    notify_on_changes(profile, server_scope, restricted)
+            for restricted in (other for access, other in servers.items() if access != "write"):
+                notify_on_changes(profile, server_scope, restricted)
             if access_log is not None:
                 stack.callback(access_log.flush)
             await serve(application, listener, end, on_start=begin)
 
     with listener, asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(run())
+
+
+def _idle_timer(settings: Settings) -> IdleTimer | None:
+    if settings.idle_seconds is None:
+        return None
+    # Imported here because few servers exit by themselves.
+    from dittybag.http.idle_timer import IdleTimer
+
+    return IdleTimer(settings.idle_seconds)
+
+
+async def _exit_when_idle(idle: IdleTimer) -> None:
+    await idle.wait()
+    signal.raise_signal(signal.SIGTERM)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket. Raises `SettingsError`."""
+    try:
+        return listening_socket(host, port)
+    except OSError as error:
+        # The error numbers of getaddrinfo are not those of errno.
+        number = None if isinstance(error, socket.gaierror) else error.errno
+        reason = os.strerror(number) if number else error.strerror or str(error)
+        raise SettingsError(f"cannot listen on {host}:{port}: {reason.lower()}") from error
 
 
 def _require_project_name(settings: Settings) -> None:
@@ -133,13 +171,15 @@ async def _log_warnings(settings: Settings, server_scope: ServerScope) -> None:
             _log.warning(warning)
 
 
-def _oauth(settings: Settings, server_scope: ServerScope) -> OAuthAuthenticator | None:
+def _oauth(settings: Settings, server_scope: ServerScope, stack: AsyncExitStack) -> OAuthAuthenticator | None:
     if settings.auth == "off" or settings.oauth is None:
         return None
     # Imported here because most servers do not use OAuth.
     from dittybag.assembly.oauth_setup import OAuthAuthenticator
 
-    return OAuthAuthenticator(settings.oauth, server_scope.workspace.accounts, server_scope.project)
+    oauth = OAuthAuthenticator(settings.oauth, server_scope.workspace.accounts, server_scope.project)
+    stack.push_async_callback(oauth.close)
+    return oauth
 
 
 def _limiter(settings: Settings, server_scope: ServerScope) -> RequestLimiter:

@@ -26,17 +26,20 @@ class WebMiddleware:
         settings: Settings,
         server_scope: ServerScope,
         request_log: RequestLog,
-        print_link: Callable[[str], None],
+        print_link: Callable[[str], None] | None,
         *,
+        owner_secret: str,
         external: TokenVerifier | None = None,
     ) -> None:
-        """`print_link` shows the owner of the machine a sign-in link with this key.
+        """`print_link` shows the owner of the machine a sign-in link with this key, if there is a terminal.
 
+        `owner_secret` proves that a request comes from the owner.
         `external` verifies tokens that Dittybag did not issue.
         """
         self._settings = settings
         self._server_scope = server_scope
         self._print_link = print_link
+        self._owner_secret = owner_secret
         self._app: WebApp | None = None
         self._needs_token = settings.auth != "off"
         self._sessions = WebSessions(
@@ -85,11 +88,12 @@ class WebMiddleware:
             version=__version__,
             read_only=self._settings.read_only,
             needs_token=self._needs_token,
+            has_terminal=self._print_link is not None,
             person=self._settings.actor or local_user_name(),
             connections=LocalConnections(self._settings, is_local=not self._needs_token),
             request_log=self._request_log,
         )
-        return WebApp(context, self._sessions, print_link=self._print_link)
+        return WebApp(context, self._sessions, print_link=self._print_link, owner_secret=self._owner_secret)
 
 
 def _is_web_path(method: str, path: str) -> bool:

@@ -15,6 +15,7 @@ _ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 #: What people try at the top level, and the command that does it.
 SYNONYMS: Final[Mapping[str, str]] = {
+    "browse": "open",
     "find": "search",
     "grep": "search",
     "init": "connect",
@@ -24,6 +25,8 @@ SYNONYMS: Final[Mapping[str, str]] = {
     "server": "serve",
     "setup": "connect",
     "start": "serve",
+    "ui": "open",
+    "web": "open",
 }
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _COMMANDS: Final = {
     "Get started": {
         "demo": "Try Dittybag on a sample workspace.",
+        "open": "Open the web UI in your browser.",
         "connect": "Add Dittybag to an MCP client, or list the clients.",
         "serve": "Serve MCP clients over stdio or HTTP.",
     },
@@ -61,7 +62,7 @@ _COMMANDS: Final = {
     },
 }
 #: Modules whose names differ from their commands, because these are names of Python's own.
-_MODULES: Final = {"import": "import_", "workspace": "workspace_commands"}
+_MODULES: Final = {"import": "import_", "open": "open_", "workspace": "workspace_commands"}
 
 
 class _LazyGroup(click.Group):
@@ -108,7 +109,8 @@ class _LazyGroup(click.Group):
 def dittybag(ctx: click.Context, *, no_pager: bool) -> None:
     """Share prompts, resources and tasks with your AI agents over MCP.
 
-    Start with `dittybag demo` for a tour, or `dittybag connect` to add Dittybag to your MCP clients.
+    Start with `dittybag demo` for a tour, `dittybag connect` to add Dittybag to your MCP clients, or
+    `dittybag open` for the web UI.
     """
     if no_pager:
         from dittybag.cli.pager import turn_off

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.assembly.workspace_session import with_workspace
+from dittybag.cli.browser import open_browser
 from dittybag.cli.error_output import wants_json
 from dittybag.cli.output import json_flag, print_json
 from dittybag.cli.sample_workspace import PROJECT, fill_sample, write_library
@@ -211,7 +212,7 @@ def _serve(database: str, home: str, *, opens: bool) -> None:
 
     def print_link(port: int, key: str) -> None:
         link = f"http://127.0.0.1:{port}/sign-in?key={key}"
-        opened = opens and _open_browser(link)
+        opened = opens and open_browser(link)
         click.echo(f"\nWeb UI of the sample workspace: {click.style(link, fg='cyan')}")
         click.echo("Opened in your browser." if opened else "Open this link in your browser; it works once.")
         click.echo(f"MCP clients can connect to http://127.0.0.1:{port}/mcp")
@@ -222,16 +223,6 @@ def _serve(database: str, home: str, *, opens: bool) -> None:
 
     chosen = settings({"DITTYBAG_HOME": home}, db=database, project=PROJECT, http="127.0.0.1:0")
     serve_http(msgspec.structs.replace(chosen, is_demo=True), lambda port: None, print_link)
-
-
-def _open_browser(link: str) -> bool:
-    """Open a browser and return whether that succeeded."""
-    import webbrowser
-
-    try:
-        return webbrowser.open(link)
-    except (webbrowser.Error, OSError):
-        return False
 
 
 def _print_tour(steps: Iterator[TourStep], *, kept: str | None) -> None:

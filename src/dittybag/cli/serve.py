@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -61,6 +62,11 @@ OPTIONS: Final = (
         "Requests allowed at once (default: those of 4 seconds, and at least 20).",
     ),
     ("--allow-host", "NAME", "Accept this host name in HTTP requests; repeatable."),
+    (
+        "--until-idle",
+        "TIME",
+        "Exit after this time without HTTP requests, such as 1h, and print no sign-in links.",
+    ),
     ("--access-log", "", "Log every HTTP request to standard error as JSON."),
     ("--read-only", "", "Hide and reject all tools that write."),
     (
@@ -127,8 +133,36 @@ def _print_address(host: str, port: int, *, needs_token: bool) -> None:
 
 
 def _print_sign_in_link(host: str, port: int, key: str) -> None:
-    sys.stderr.write(f"Web UI: {_origin(host, port)}/sign-in?key={key} (link works once)\n")
+    sys.stderr.write(f"Web UI: {_origin(host, port)}/sign-in?key={key} (works once)\n")
     sys.stderr.flush()
+
+
+def _offer_browser(origin: str, new_link_key: Callable[[], str | None]) -> None:
+    """Open a browser whenever the user presses Enter, if this is the foreground job of a terminal."""
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    from dittybag.cli.browser import can_show_browser, open_browser
+
+    if not can_show_browser():
+        return
+    from asyncio import get_running_loop
+
+    loop, terminal = get_running_loop(), sys.stdin.fileno()
+
+    def read_line() -> None:
+        # A job in the background that reads from the terminal is stopped.
+        if os.tcgetpgrp(terminal) != os.getpgrp() or not os.read(terminal, 4096):
+            loop.remove_reader(terminal)
+            return
+        key = new_link_key()
+        loop.run_in_executor(
+            None, open_browser, f"{origin}/" if key is None else f"{origin}/sign-in?key={key}"
+        )
+
+    if os.tcgetpgrp(terminal) == os.getpgrp():
+        sys.stderr.write("Press Enter to open the web UI in your browser.\n")
+        sys.stderr.flush()
+        loop.add_reader(terminal, read_line)
 
 
 def _origin(host: str, port: int) -> str:
@@ -160,6 +194,7 @@ def run(arguments: Sequence[str], on_open: Callable[[], object]) -> int:
                 settings,
                 on_ready,
                 lambda port, key: _print_sign_in_link(host, port, key),
+                offer_browser=lambda port, new_link_key: _offer_browser(_origin(host, port), new_link_key),
             )
             return ExitStatus.OK
         if sys.stdin is not None and sys.stdin.isatty():

@@ -16,7 +16,7 @@ _HELP: Final = """Serve MCP clients over stdio or HTTP.
 
 By default, the command serves one client over standard input and output. MCP clients start it themselves;
 see `dittybag connect`. With --http, it serves any number of clients at http://HOST:PORT/mcp instead, and the
-web UI at http://HOST:PORT/.
+web UI at http://HOST:PORT/; see also `dittybag open`.
 
 \b
 Examples:

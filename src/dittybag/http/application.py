@@ -20,11 +20,11 @@ class HttpApplication:
     """Passes each request through the middlewares, in order. The last one responds to every request."""
 
     def __init__(
-        self, middlewares: Sequence[Middleware], *, on_end: Callable[[HttpRequest], None] | None = None
+        self, middlewares: Sequence[Middleware], *, on_end: Sequence[Callable[[HttpRequest], None]] = ()
     ) -> None:
-        """`on_end`: called after each request."""
+        """`on_end`: functions that are called after each request."""
         self._middlewares = tuple(middlewares)
-        self._on_end = on_end
+        self._on_end = tuple(on_end)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         request = HttpRequest(scope, receive, send)
@@ -41,5 +41,5 @@ class HttpApplication:
             # It needs no response.
             pass
         finally:
-            if self._on_end is not None:
-                self._on_end(request)
+            for call in self._on_end:
+                call(request)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable
+from hmac import compare_digest
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -39,6 +41,10 @@ _SIGN_IN: Final = "/sign-in"
 #: Browsers request it for documents without a link to an icon.
 _ICON: Final = "/favicon.ico"
 _USED_LINK: Final = "This link has expired or was already used"
+#: The header with the secret of the owner, see `WebApp`.
+OWNER_SECRET: Final = b"x-owner-secret"
+#: The path of a page of this server.
+_OWN_PAGE: Final = r"/(?:p/[!-\[\]-~]{1,2000})?"
 #: A longer query of the sign-in page is ignored.
 _MAX_SIGN_IN_QUERY: Final = 1000
 
@@ -47,12 +53,21 @@ class WebApp:
     """The web UI as an ASGI application."""
 
     def __init__(
-        self, context: WebContext, sessions: WebSessions, *, print_link: Callable[[str], None]
+        self,
+        context: WebContext,
+        sessions: WebSessions,
+        *,
+        print_link: Callable[[str], None] | None,
+        owner_secret: str = "",
     ) -> None:
-        """`print_link` prints a sign-in link with this key in the terminal of the server."""
+        """`print_link` prints a sign-in link with this key in the terminal of the server.
+
+        Whoever sends `owner_secret` gets one without the terminal: only the owner of the machine can read it.
+        """
         self._context = context
         self._sessions = sessions
         self._print_link = print_link
+        self._owner_secret = owner_secret.encode()
         self._event_streams = EventStreams(context, sessions)
         self._router = _Router([*ROUTES, Route("GET", "/live", self._event_streams.stream)])
 
@@ -98,6 +113,8 @@ class WebApp:
         if path == _SIGN_IN:
             return await self._sign_in(request)
         if path == "/sign-in/link" and request.method == "POST":
+            if (secret := request.headers.get(OWNER_SECRET)) is not None:
+                return await self._link_for_owner(request, secret)
             return self._print_new_link(request)
         if not request.session.is_signed_in:
             if request.is_fragment:
@@ -166,7 +183,9 @@ class WebApp:
         _require_same_origin(request)
         await request.read_form()
         if (key := request.form.get("key")) is not None:
-            return self._signed_in_response(request, await self._sessions.sign_in_by_link(key), _USED_LINK)
+            page = self._sessions.link_page(key)
+            cookie_value = await self._sessions.sign_in_by_link(key)
+            return self._signed_in_response(request, cookie_value, _USED_LINK, page)
         secret = await self._sessions.sign_in_by_token(request.form.get("token", "").strip()[:8192])
         return self._signed_in_response(request, secret, "This token is not valid")
 
@@ -180,19 +199,35 @@ class WebApp:
             return render_page(request, "sign_in.html", status=403, problem=_USED_LINK, key="")
         return render_page(request, "sign_in.html", problem="", key=key)
 
-    def _signed_in_response(self, request: WebRequest, secret: str | None, problem: str) -> WebResponse:
+    def _signed_in_response(
+        self, request: WebRequest, secret: str | None, problem: str, page: str = "/"
+    ) -> WebResponse:
         if secret is None:
             return render_page(request, "sign_in.html", status=403, problem=problem, key="")
         is_secure = request.origin.startswith("https:")
         new = cookie(COOKIE, secret, seconds=SESSION_SECONDS, secure=is_secure)
-        return render_page(request, "welcome.html", headers=(new,))
+        return render_page(request, "welcome.html", headers=(new,), page=page)
 
     def _print_new_link(self, request: WebRequest) -> WebResponse:
         """Print a new sign-in link in the terminal; the browser that asks for it does not see it."""
         _require_same_origin(request)
-        if not self._context.needs_token and (key := self._sessions.requested_link_key()) is not None:
+        if self._print_link is None or self._context.needs_token:
+            return redirect(_SIGN_IN)
+        if (key := self._sessions.requested_link_key()) is not None:
             self._print_link(key)
         return redirect(_SIGN_IN, "The newest link is in the terminal of the server")
+
+    async def _link_for_owner(self, request: WebRequest, secret: str) -> WebResponse:
+        """Respond with the key of a new sign-in link, which opens the page of the form."""
+        _require_same_origin(request)
+        is_owner = self._owner_secret and compare_digest(self._owner_secret, secret.encode())
+        if not is_owner or self._context.needs_token:
+            raise NotAllowed("This secret is not that of the server")
+        await request.read_form()
+        page = request.form.get("page", "/")
+        if not re.fullmatch(_OWN_PAGE, page):
+            raise MalformedForm
+        return WebResponse(200, self._sessions.new_link_key(page).encode(), b"text/plain; charset=utf-8")
 
     async def _sign_out(self, request: WebRequest) -> WebResponse:
         if request.method != "POST":

@@ -70,6 +70,8 @@ class WebContext(Struct, frozen=True, kw_only=True):
     read_only: bool = False
     #: Whether signing in requires a token.
     needs_token: bool = False
+    #: Whether the server can print sign-in links.
+    has_terminal: bool = True
     #: The actor of changes when no token is required.
     person: str = "somebody"
     connections: ClientConnections

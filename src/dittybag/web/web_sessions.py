@@ -31,6 +31,8 @@ _MAX_CACHED: Final = 10_000
 MAX_SESSIONS: Final = 100
 #: A session with a token of another issuer ends after this time.
 _FOREIGN_TOKEN_SECONDS: Final = 3600
+#: Random bytes of a sign-in link, which is short enough for a line of a terminal.
+_LINK_BYTES: Final = 16
 #: Maximum number of unused sign-in links.
 _MAX_LINKS: Final = 20
 #: An unused sign-in link expires after this time.
@@ -38,6 +40,7 @@ _LINK_SECONDS: Final = 24 * 3600
 #: While a link that was requested is unused, no other one is printed for this time.
 _REPRINT_SECONDS: Final = 60
 _COOKIE_LENGTH: Final = 43
+_NO_LINK: Final = (0.0, "/")
 
 
 class WebSession(Struct, frozen=True):
@@ -90,16 +93,17 @@ class WebSessions:
         self._project = project
         self._needs_token = needs_token
         self._cache: OrderedDict[str, tuple[float, WebSession]] = OrderedDict()
-        self._links: OrderedDict[str, float] = OrderedDict()
+        #: By the hash of its key, until when a link works, and the page that it opens.
+        self._links: OrderedDict[str, tuple[float, str]] = OrderedDict()
         #: The newest link that was requested, and until when no other one is printed.
         self._requested = ("", 0.0)
 
     # Signing in
 
-    def new_link_key(self) -> str:
-        """Return the secret of a new sign-in link, which works once."""
-        key = _new_secret()
-        self._links[_digest(key)] = time.monotonic() + _LINK_SECONDS
+    def new_link_key(self, page: str = "/") -> str:
+        """Return the secret of a new sign-in link, which works once and opens this page."""
+        key = _new_secret(_LINK_BYTES)
+        self._links[_digest(key)] = (time.monotonic() + _LINK_SECONDS, page)
         while len(self._links) > _MAX_LINKS:
             self._links.popitem(last=False)
         return key
@@ -115,7 +119,11 @@ class WebSessions:
 
     def is_link_valid(self, key: str) -> bool:
         """Return whether a sign-in link is neither used nor expired."""
-        return time.monotonic() < self._links.get(_digest(key), 0.0) and not self._needs_token
+        return time.monotonic() < self._links.get(_digest(key), _NO_LINK)[0] and not self._needs_token
+
+    def link_page(self, key: str) -> str:
+        """Return the page that a sign-in link opens."""
+        return self._links.get(_digest(key), _NO_LINK)[1]
 
     async def sign_in_by_link(self, key: str) -> str | None:
         """Return the cookie of a new session, or None if the link is unknown, used or expired."""
@@ -216,8 +224,8 @@ def is_own_form(session: WebSession, secret: str | None) -> bool:
     return bool(session.form_secret) and compare_digest(session.form_secret, secret or "")
 
 
-def _new_secret() -> str:
-    return urlsafe_b64encode(urandom(32)).rstrip(b"=").decode()
+def _new_secret(size: int = 32) -> str:
+    return urlsafe_b64encode(urandom(size)).rstrip(b"=").decode()
 
 
 def _session_id(secret: str) -> str:
