@@ -508,3 +508,42 @@ def test_connecting_notes_what_is_missing(user: ConnectUser) -> None:
     assert f"note: the database {user.data_folder / 'work.db'} does not exist" in stderr
     user.run("project", "create", "site", "--workspace", "work")
     assert "does not exist" not in user.connect("cursor", "--workspace", "work", "--project", "site").stderr
+
+
+def test_several_clients_are_connected_and_removed_together(user: ConnectUser) -> None:
+    codex, gemini = (user.write(*USER_FILES[client]) for client in ("codex", "gemini"))
+    before = codex.read_bytes(), gemini.read_bytes()
+    connected = user.connect("codex", "gemini", "codex")
+    assert [line.split(":")[0] for line in connected.stdout.splitlines()] == [
+        "Connected Codex",
+        "Connected Gemini CLI",
+    ]
+    assert connected.stderr.endswith("2 clients\n")
+    user.connect("codex", "gemini", "--remove")
+    assert (codex.read_bytes(), gemini.read_bytes()) == before
+
+    refused = json.loads(user.connect("--all", "--json", status=1).stderr)
+    assert refused["error"]["code"] == "NOT_CONFIRMED"
+    dry = json.loads(user.connect("--all", "--dry-run", "--json").stdout)["data"]["clients"]
+    assert [(item["client"], bool(item["diff"])) for item in dry] == [("codex", True), ("gemini", True)]
+    assert (codex.read_bytes(), gemini.read_bytes()) == before
+
+    codex.write_text("not [ toml")
+    done = user.connect("--all", "--yes", status=1)
+    assert "Connected Gemini CLI" in done.stdout
+    assert "error: " in done.stderr
+    assert done.stderr.endswith("2 clients, 1 failed\n")
+    codex.write_bytes(before[0])
+    every = json.loads(user.connect("--all", "--yes", "--json").stdout)["data"]["clients"]
+    assert [(item["client"], item["state"]) for item in every] == [
+        ("codex", "connected"),
+        ("gemini", "unchanged"),
+    ]
+    removed = json.loads(user.connect("--all", "--remove", "--yes", "--json").stdout)["data"]["clients"]
+    assert [(item["client"], item["state"]) for item in removed] == [
+        ("codex", "removed"),
+        ("gemini", "removed"),
+    ]
+    assert (codex.read_bytes(), gemini.read_bytes()) == before
+    assert "No client has an entry" in user.connect("--all", "--remove").stderr
+    assert "Give either CLIENT or --all" in user.connect("--all", "codex", status=2).stderr

@@ -170,9 +170,10 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("add", "HOME/words", "--mime-type", "no"), 1, "MIME type 'no' is not valid"),
         (("add", "HOME/bytes", "--mime-type", "text/plain"), 1, "Content must be UTF-8 text"),
         (("add", "HOME/none"), 3, "none could not be read: No such file"),
-        (("add", "HOME"), 1, "could not be read: Is a directory"),
+        (("add", "HOME", "--title", "x"), 2, "--title requires a single file"),
+        (("add", "HOME", "-"), 2, "`-` cannot be added with other files"),
         (("add", "-"), 2, "Standard input has no file name"),
-        (("add",), 2, "FILE is required"),
+        (("add",), 2, "FILE|FOLDER is required"),
         (("add", "HOME/words", "--title", "\udcff"), 2, "not valid UTF-8"),
         (("show", "ther"), 3, "hint: did you mean there?"),
         (("show", "dittybag://resources/thereabouts"), 3, "hint: did you mean dittybag://resources/there"),
@@ -267,3 +268,53 @@ def test_every_help_page_has_an_example() -> None:
         page = dittybag(Path("/nowhere"), "resource", name, "--help").stdout
         assert re.search(r"Examples?:\n", page)
         assert "--json" in page
+
+
+def test_files_and_folders_are_added_together_or_not_at_all(tmp_path: Path) -> None:
+    home, site = tmp_path / "home", tmp_path / "site"
+    (site / "docs" / "api").mkdir(parents=True)
+    (site / "docs" / ".git").mkdir()
+    (site / "README.md").write_text("# Read me")
+    (site / "docs" / "api" / "the users.md").write_text("# Users")
+    (site / "docs" / "logo.png").write_bytes(PNG)
+    (site / "docs" / ".git" / "config").write_text("hidden")
+    (site / "docs" / ".hidden").write_text("hidden")
+    (site / "docs" / "link.md").symlink_to("/etc/passwd")
+    sources = (str(site / "README.md"), str(site / "docs"))
+
+    added = data(dittybag(home, "resource", "add", *sources, "--json"))
+    assert [(item["name"], item["uri"], item["mime_type"]) for item in added["resources"]] == [
+        ("README.md", "dittybag://resources/README.md", "text/markdown"),
+        ("docs-api-the-users.md", "dittybag://resources/docs/api/the%20users.md", "text/markdown"),
+        ("docs-logo.png", "dittybag://resources/docs/logo.png", "image/png"),
+    ]
+    assert output_bytes(home, "resource", "show", "docs-logo.png") == PNG
+
+    (site / "docs" / "new.md").write_text("# New")
+    taken = dittybag(home, "resource", "add", *sources, status=4)
+    assert taken.stderr.splitlines() == [
+        "error: Nothing was added:",
+        *(
+            f"  Resource '{name}' already exists in project 'default'"
+            for name in ("README.md", "docs-api-the-users.md", "docs-logo.png")
+        ),
+        "hint: use --skip-existing to add only the others",
+    ]
+    others = dittybag(home, "resource", "add", *sources, "--skip-existing")
+    assert others.stdout == "Added resource 'docs-new.md' (text/markdown, 5 bytes)\n"
+    assert "3 resources skipped" in others.stderr
+    dittybag(home, "undo", "--yes")
+    dittybag(home, "undo", "2", "--yes")
+    assert data(dittybag(home, "resource", "list", "--json"))["total"] == 0
+
+    deep = site / "docs" / "/".join(["d" * 250] * 9)
+    deep.mkdir(parents=True)
+    (deep / "a.md").write_text("x")
+    refused = failure(dittybag(home, "resource", "add", *sources, "--json", status=1))
+    assert "d: URI must be 1-" in refused["message"]
+    missing = dittybag(home, "resource", "add", *sources, str(tmp_path / "none"), status=3)
+    assert "none could not be read: No such file or directory" in missing.stderr
+    (tmp_path / "empty").mkdir()
+    empty = dittybag(home, "resource", "add", str(tmp_path / "empty"), status=1)
+    assert "There are no files to add" in empty.stderr
+    assert data(dittybag(home, "resource", "list", "--json"))["total"] == 0

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from dittybag.cli.colours import AMBER, GREEN, GREY, RED
 from dittybag.cli.error_output import ExitStatus, report, wants_json
-from dittybag.cli.output import format_path, hint, note, print_aside, print_diff, print_json, print_list
+from dittybag.cli.output import (
+    confirm,
+    format_path,
+    hint,
+    note,
+    print_aside,
+    print_diff,
+    print_json,
+    print_list,
+    print_result,
+)
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.clients.client_errors import (
@@ -23,6 +33,7 @@ from dittybag.clients.client_errors import (
 )
 from dittybag.clients.known_clients import CLIENTS, SCOPES, ConfigScope, LocalMachine, McpClient
 from dittybag.config import CONNECTED_PROFILE, home, settings_from_process
+from dittybag.domain.display import format_count
 from dittybag.domain.projects import AUTOMATIC
 from dittybag.domain.text import one_line
 
@@ -48,7 +59,8 @@ _MAX_LENGTH: Final = 2000
 
 
 @click.command("connect", StrictCommand)
-@click.argument("client", required=False, type=click.Choice(tuple(CLIENTS)), metavar="[CLIENT]")
+@click.argument("clients", type=click.Choice(tuple(CLIENTS)), metavar="[CLIENT]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All clients that are installed on this machine.")
 @click.option(
     "--scope",
     type=click.Choice(SCOPES),
@@ -69,18 +81,20 @@ _MAX_LENGTH: Final = 2000
 )
 @click.option("--remove", is_flag=True, help="Remove the entry and restore the file as it was before.")
 @click.option("--dry-run", is_flag=True, help="Show the changes to the file, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation, as --all does.")
 @in_project
 def command(
-    client: str | None,
+    clients: tuple[str, ...],
     scope: ConfigScope | None,
     name: str,
     profile: str | None,
     options: WorkspaceOptions,
     *,
-    remove: bool,
-    dry_run: bool,
+    everything: bool,
+    yes: bool,
+    **mode: bool,
 ) -> int:
-    """Add Dittybag to CLIENT, or list the clients and whether they are connected.
+    """Add Dittybag to one or more clients, or list the clients and whether they are connected.
 
     Only Dittybag's own entry in the client's configuration file is written; the rest of the file stays the
     same, byte for byte, and a backup is made first. The clients are claude-code, claude-desktop, cursor,
@@ -93,10 +107,14 @@ def command(
     Examples:
       dittybag connect
       dittybag connect claude-code
+      dittybag connect codex gemini
+      dittybag connect --all
       dittybag connect cursor --scope project --project website
       dittybag connect zed --dry-run
       dittybag connect zed --remove
     """
+    if everything and clients:
+        raise click.UsageError("Give either CLIENT or --all")
     if not _NAME.fullmatch(name):
         raise click.UsageError("--name must be 1 to 64 letters, digits, '-' and '_'")
     from dittybag.assembly.client_connections import local_machine
@@ -108,22 +126,71 @@ def command(
             f"Cannot find your home folder or the current folder ({error})", "set HOME, or change the folder"
         )
         return ExitStatus.STORAGE
-    try:
-        if client is None:
-            if remove or dry_run or scope is not None:
-                raise click.UsageError("CLIENT is required with these options: one of " + ", ".join(CLIENTS))
-            _list_clients(machine, name, _launch(options, profile))
-            return ExitStatus.OK
-        target = _target(CLIENTS[client], scope or "user", machine, name)
-        is_found = _is_installed(target.client, machine)
-        launch = _launch(options, profile)
-        _apply(target, launch, remove=remove, dry_run=dry_run)
-    except ClientFileError as error:
-        report(one_line(str(error), _MAX_LENGTH), error.advice, code=error.code)
-        return _STATUSES[type(error)]
-    if not (wants_json() or remove or dry_run):
-        _print_next_steps(target, launch, is_found=is_found)
+    scope_name, launch = scope or "user", _launch(options, profile)
+    if everything:
+        targets = _all_targets(machine, scope_name, name, launch, is_removal=mode["remove"])
+        if not (mode["dry_run"] or _confirm(targets, yes=yes, is_removal=mode["remove"])):
+            return ExitStatus.REFUSED
+        return _apply_all(targets, launch, machine, is_list=True, **mode)
+    if clients:
+        targets = [_target(CLIENTS[each], scope_name, machine, name) for each in dict.fromkeys(clients)]
+        return _apply_all(targets, launch, machine, is_list=len(clients) > 1, **mode)
+    if any(mode.values()) or scope is not None:
+        raise click.UsageError("CLIENT is required with these options: one of " + ", ".join(CLIENTS))
+    _list_clients(machine, name, launch)
     return ExitStatus.OK
+
+
+def _all_targets(
+    machine: LocalMachine, scope: ConfigScope, name: str, launch: Launch, *, is_removal: bool
+) -> list[ConfigTarget]:
+    """Return the files of all installed clients; for a removal, of those that have an entry."""
+    return [
+        target
+        for target, is_found, status in _statuses(machine, name, launch)
+        if target.scope == scope and (status.state != "absent" if is_removal else is_found)
+    ]
+
+
+def _confirm(targets: Sequence[ConfigTarget], *, yes: bool, is_removal: bool) -> bool:
+    names = ", ".join(target.client.title for target in targets)
+    return not targets or confirm(f"{'Disconnect' if is_removal else 'Connect'} {names}?", yes=yes)
+
+
+def _apply_all(
+    targets: Sequence[ConfigTarget],
+    launch: Launch,
+    machine: LocalMachine,
+    *,
+    is_list: bool,
+    remove: bool,
+    dry_run: bool,
+) -> int:
+    """Edit the files of clients. One that fails does not stop the others.
+
+    `is_list`: print a list as JSON also for one client.
+    """
+    done: list[dict[str, Any]] = []
+    failed: list[ClientFileError] = []
+    for target in targets:
+        is_found = _is_installed(target.client, machine)
+        try:
+            done.append(_apply(target, launch, remove=remove, dry_run=dry_run))
+        except ClientFileError as error:
+            failed.append(error)
+            message = one_line(str(error), _MAX_LENGTH)
+            done.append({"client": target.client.name, "error": {"code": error.code, "message": message}})
+            if not (wants_json() and is_list):
+                report(message, error.advice, code=error.code)
+            continue
+        if not (wants_json() or remove or dry_run):
+            _print_next_steps(target, launch, is_found=is_found)
+    if is_list:
+        print_result({"clients": done})
+        print_aside(_summary(len(done), len(failed), is_removal=remove))
+    elif wants_json() and not failed:
+        print_json(done[0])
+    return _STATUSES[type(failed[0])] if failed else ExitStatus.OK
 
 
 def client_statuses() -> list[tuple[ConfigTarget, ConnectionStatus]]:
@@ -163,7 +230,14 @@ def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
     )
 
 
-def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool) -> None:
+def _summary(count: int, failed: int, *, is_removal: bool) -> str:
+    if not count:
+        return "No client has an entry" if is_removal else "No MCP client was found on this machine"
+    return f"{format_count(count, 'client')}, {failed} failed" if failed else format_count(count, "client")
+
+
+def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool) -> dict[str, Any]:
+    """Edit the file of a client, print what was done for people, and return it as data."""
     from dittybag.assembly.entry_check import entry_problem
     from dittybag.clients.connector import connect, disconnect
 
@@ -172,21 +246,20 @@ def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool)
         outcome = disconnect(target, ours, check=entry_problem, dry_run=dry_run)
     else:
         outcome = connect(target, launch, ours, check=entry_problem, dry_run=dry_run)
-    if wants_json():
-        data: dict[str, Any] = {
-            "client": target.client.name,
-            "scope": target.scope,
-            "file": str(target.file),
-            "state": outcome.state,
-            "backup": outcome.backup,
-        }
-        print_json(data | ({"diff": outcome.diff} if dry_run else {}))
-    elif dry_run:
+    if dry_run and not wants_json():
         print_diff(outcome.diff.split("\n") if outcome.diff else ())
         if not outcome.diff:
             click.echo("No changes", err=True)
-    else:
+    elif not wants_json():
         _print_outcome(target, outcome)
+    data: dict[str, Any] = {
+        "client": target.client.name,
+        "scope": target.scope,
+        "file": str(target.file),
+        "state": outcome.state,
+        "backup": outcome.backup,
+    }
+    return data | ({"diff": outcome.diff} if dry_run else {})
 
 
 def _print_outcome(target: ConfigTarget, outcome: ConnectResult) -> None:
@@ -259,7 +332,7 @@ def _list_clients(machine: LocalMachine, name: str, launch: Launch) -> None:
         ),
     )
     if any(found and status.state == "absent" for _, found, status in rows):
-        hint("to connect a client, run: dittybag connect CLIENT")
+        hint("to connect clients, run: dittybag connect CLIENT..., or dittybag connect --all")
 
 
 def _statuses(

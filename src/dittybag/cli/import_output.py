@@ -16,11 +16,17 @@ _MAX_LINES: Final = 20
 _MAX_LENGTH: Final = 300
 
 
-def report_problems(error: DittybagError, lines: Sequence[str], hints: Sequence[str] = ()) -> int:
+def report_problems(
+    error: DittybagError,
+    lines: Sequence[str],
+    hints: Sequence[str] = (),
+    *,
+    nothing: str = "Nothing was imported:",
+) -> int:
     """Report why nothing was imported: one line or several. Returns the exit status."""
     if len(lines) > 1:
         more = [f"and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES + 1 else []
-        lines = ["Nothing was imported:", *_indent([*lines[: _MAX_LINES + 1 - len(more)], *more])]
+        lines = [nothing, *_indent([*lines[: _MAX_LINES + 1 - len(more)], *more])]
     else:
         lines = [clip_line(line, _MAX_LENGTH) for line in lines]
     report("\n".join(lines), *hints, code=error.code)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +16,7 @@ from dittybag.cli.lazy_group import LazyGroup
 from dittybag.cli.output import (
     clip_line,
     format_time,
+    note,
     paged,
     print_deleted,
     print_json,
@@ -30,10 +30,10 @@ from dittybag.cli.read_input import STREAM, label, read_bytes, refuse, text, usa
 from dittybag.cli.strict_options import option_group
 from dittybag.cli.table import Column
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
-from dittybag.domain.display import format_size
+from dittybag.domain.display import format_count, format_size
 from dittybag.domain.entities import to_data
+from dittybag.domain.errors import Conflict, Invalid
 from dittybag.domain.mime_types import guess_mime_type
-from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.services.resource_service import ResourceChange
 
@@ -48,7 +48,6 @@ _COLUMNS: Final = (
     Column("updated", rank=1),
     Column("title", shrink="cut", extra=True),
 )
-_INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @click.group("resource", LazyGroup, lazy={"edit": ("resource_edit", "edit")})
@@ -67,10 +66,41 @@ _resource_options: Final = option_group(
 
 
 @command.command("add")
-@click.argument("file")
+@click.argument("sources", metavar="FILE|FOLDER...", nargs=-1, required=True)
 @_resource_options
+@click.option("--skip-existing", is_flag=True, help="Skip files whose name is already in use.")
 @in_project
 def add(
+    sources: tuple[str, ...], options: WorkspaceOptions, *, skip_existing: bool, **parts: str | None
+) -> None:
+    """Add copies of files as resources, all of them or none. `-` reads standard input.
+
+    By default, a resource has the name of the file, the URI dittybag://resources/NAME and a MIME type
+    guessed from the file. The options that name and describe a resource require a single file.
+
+    Of a folder, all files below it are added, except hidden files and links. The path of a file becomes its
+    name: docs/api/users.md is docs-api-users.md. At most 1,000 files of 64 MB together are added at once.
+    One `dittybag undo` undoes it.
+
+    \b
+    Examples:
+      dittybag resource add docs/api.md --title "API documentation"
+      dittybag resource add logo.png --uri file:///logo.png
+      dittybag resource add README.md CHANGELOG.md docs/
+      pg_dump --schema-only shop | dittybag resource add - --name schema.sql
+    """
+    is_one = len(sources) == 1 and not os.path.isdir(sources[0])  # noqa: PTH112
+    given = [name for name, value in parts.items() if value is not None]
+    if is_one and not skip_existing:
+        _add_one(sources[0], options, **parts)
+    elif given:
+        option = "--" + given[0].replace("_", "-")
+        usage_error(f"{option} requires a single file", "add the files without it, or one by one")
+    else:
+        _add_several(sources, options, skip_existing=skip_existing)
+
+
+def _add_one(
     file: str,
     options: WorkspaceOptions,
     *,
@@ -79,20 +109,11 @@ def add(
     mime_type: str | None,
     **texts: str | None,
 ) -> None:
-    """Add a copy of FILE as a resource. `-` reads standard input.
+    from dittybag.cli.resource_files import own_name
 
-    By default, the resource has the name of the file, the URI dittybag://resources/NAME and a MIME type
-    guessed from the file.
-
-    \b
-    Examples:
-      dittybag resource add docs/api.md --title "API documentation"
-      dittybag resource add logo.png --uri file:///logo.png
-      pg_dump --schema-only shop | dittybag resource add - --name schema.sql
-    """
     if name is None and file == STREAM:
         usage_error("Standard input has no file name", "name the resource with --name")
-    chosen = name if name is not None else _name_for(file)
+    chosen = name if name is not None else own_name(file)
     content = read_bytes(file, CONTENT_BYTES)
     kind = (
         mime_type if mime_type is not None else guess_mime_type(chosen if file == STREAM else file, content)
@@ -111,10 +132,34 @@ def add(
     _print_saved(resource, "Added")
 
 
-def _name_for(file: str) -> str:
-    """Return the name of a file with invalid characters replaced."""
-    own = os.path.basename(os.path.abspath(file))  # noqa: PTH100, PTH119
-    return _INVALID_IN_NAMES.sub("-", own).strip("-")[:NAME_LENGTH] or "document"
+def _add_several(sources: tuple[str, ...], options: WorkspaceOptions, *, skip_existing: bool) -> None:
+    from dittybag.cli.import_output import report_problems
+    from dittybag.cli.resource_files import find_files, read_files
+
+    drafts = read_files(find_files(sources))
+    try:
+        created, skipped = options.run(
+            lambda session: session.workspace.resources.create_all(
+                session.caller, drafts, skip_existing=skip_existing
+            ),
+            create=True,
+        )
+    except (Invalid, Conflict) as error:
+        lines = [str(each) for each in getattr(error, "conflicts", ())]
+        lines = lines or [problem.message for problem in getattr(error, "problems", ())] or [str(error)]
+        hints = ["use --skip-existing to add only the others"] if isinstance(error, Conflict) else []
+        raise click.exceptions.Exit(
+            report_problems(error, lines, hints, nothing="Nothing was added:")
+        ) from error
+    print_result(
+        {
+            "resources": [to_data(resource) for resource in created],
+            "skipped": [draft.name for draft in skipped],
+        },
+        *(f"Added resource '{resource.name}' ({_about(resource)})" for resource in created),
+    )
+    if skipped:
+        note(f"{format_count(len(skipped), 'resource')} skipped: the name is already in use")
 
 
 @command.command("list")
@@ -280,5 +325,8 @@ def delete(names: tuple[str, ...], options: WorkspaceOptions) -> None:
 
 
 def _print_saved(resource: Resource, verb: str, *, to: str = "") -> None:
-    about = f"{clip_line(resource.mime_type)}, {format_size(resource.size)}"
-    print_result(to_data(resource), f"{verb} resource '{resource.name}'{to} ({about})")
+    print_result(to_data(resource), f"{verb} resource '{resource.name}'{to} ({_about(resource)})")
+
+
+def _about(resource: Resource) -> str:
+    return f"{clip_line(resource.mime_type)}, {format_size(resource.size)}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.domain.entities import ENTITY_TYPES
-from dittybag.domain.errors import NotFound, Problem, ResourceNotFound, SeveralConflicts, require
+from dittybag.domain.errors import Conflict, NotFound, Problem, ResourceNotFound, SeveralConflicts, require
 from dittybag.domain.ports import Store, TemplateSyntax, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import size_problem
@@ -64,6 +65,15 @@ class ResourceChange(Struct, frozen=True, kw_only=True):
     description: str | UnsetType = UNSET
 
 
+class NewResource(Struct, frozen=True, kw_only=True):
+    """A resource to create together with others. Its URI is not a template."""
+
+    name: str
+    uri: str
+    content: bytes
+    mime_type: str
+
+
 class ResourcePage(Struct, frozen=True):
     """A page of resources."""
 
@@ -91,6 +101,26 @@ async def create_resource(
     await _require_unique(transaction, None, resource, project)
     resource = replace(resource, sha256=await transaction.store_content(data))
     return await create(transaction, resource), project
+
+
+async def create_resources(
+    transaction: Transaction, caller: Caller, drafts: Sequence[NewResource], *, skip_existing: bool
+) -> tuple[list[Resource], list[NewResource]]:
+    """Create resources, all of them or none; return them, and those that exist if these are skipped.
+
+    Raises `SeveralConflicts` with one conflict for each of those that exist.
+    """
+    created, skipped, conflicts = [], [], []
+    for draft in drafts:
+        fields = _RESOURCE.normalise({"name": draft.name, "uri": draft.uri, "mime_type": draft.mime_type})
+        try:
+            created.append((await create_resource(transaction, caller, fields, draft.content))[0])
+        except Conflict as conflict:
+            skipped.append(draft)
+            conflicts.append(conflict.conflicts[0] if isinstance(conflict, SeveralConflicts) else conflict)
+    if conflicts and not skip_existing:
+        raise conflicts[0] if len(conflicts) == 1 else SeveralConflicts(conflicts)
+    return created, skipped
 
 
 async def update_resource(
@@ -264,6 +294,23 @@ class ResourceService:
         if is_template(uri) and is_text(mime_type):
             await require_syntax(self._syntax, caller, data.decode())
         return await self._store.write(caller, create_resource, fields, data, checked=True)
+
+    async def create_all(
+        self, caller: Caller, drafts: Sequence[NewResource], *, skip_existing: bool = False
+    ) -> tuple[list[Resource], list[NewResource]]:
+        """See `create_resources`. Raises `Invalid` with the problems of all of them."""
+        require(
+            [
+                Problem(problem.field, f"{draft.name}: {problem.message}")
+                for draft in drafts
+                for problem in _problems(
+                    draft.content, name=draft.name, uri=draft.uri, mime_type=draft.mime_type
+                )
+            ]
+        )
+        return await self._store.write(
+            caller, partial(create_resources, skip_existing=skip_existing), drafts, checked=True
+        )
 
     async def update(
         self, caller: Caller, name: str, change: ResourceChange, *, version: int | None = None
