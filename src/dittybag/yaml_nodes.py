@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -159,6 +158,9 @@ def argument_text(node: YamlNode | None) -> str | None:
     """Any value as the text of an argument: a scalar as is, other values as JSON. None for null."""
     if node is None or isinstance(node.value, str):
         return text_of(node)
+    # Imported here because few files need it.
+    import json
+
     return json.dumps(_data(node), ensure_ascii=False)
 
 

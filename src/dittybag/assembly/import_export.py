@@ -1,10 +1,9 @@
-"""Export a workspace to files, and import files into it."""
+"""Export a workspace to files, and import files into it. Each format is imported when it is used."""
 
 from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import BinaryIO, Final
@@ -12,20 +11,15 @@ from typing import BinaryIO, Final
 from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag import files
-from dittybag.assembly.library_import import open_library
 from dittybag.assembly.store_factory import opened_store
 from dittybag.assembly.workspace_session import open_renderer
 from dittybag.config import Settings
 from dittybag.domain.errors import Conflict, Problem, SourceFailed, SourceNotFound
 from dittybag.domain.imports import FORMATS, ImportOptions, ImportResult
-from dittybag.exchange import source_detection, sqlite_reader
 from dittybag.exchange.export_data import export_workspace, find_project
-from dittybag.exchange.folder_writer import FolderWriter
-from dittybag.exchange.import_run import import_source
 from dittybag.exchange.import_sources import SOURCE_BYTES, TOO_LARGE, FileSource
 from dittybag.exchange.json_file import JsonSource, JsonWriter
 from dittybag.exchange.progress_counter import ProgressCallback
-from dittybag.services.template_arguments import describe_found, find_arguments
 
 #: Standard input or output.
 STANDARD: Final = "-"
@@ -63,6 +57,8 @@ def export(
                 with _output(target, overwrite=overwrite) as file:
                     lines = JsonWriter(file.write, project=project, history=history)
                     return await export_workspace(store, lines, on_progress)
+            from dittybag.exchange.folder_writer import FolderWriter
+
             with closing(FolderWriter(target, project=project, history=history)) as tree:
                 counts = await export_workspace(store, tree, on_progress)
                 return {**counts, "files": tree.changed}
@@ -100,6 +96,10 @@ def import_data(
 
     `verbatim`: keep variables in prompts without arguments as text.
     """
+    from tempfile import TemporaryDirectory
+
+    from dittybag.exchange.import_run import import_source
+    from dittybag.exchange.source_detection import detect_format
 
     async def run() -> ImportResult:
         with closing(await _open_source(source_format, source_path, temporary, settings.home)) as source:
@@ -110,9 +110,9 @@ def import_data(
             result.format = source_format
             return result
 
-    with tempfile.TemporaryDirectory(prefix="dittybag-import-") as temporary:
+    with TemporaryDirectory(prefix="dittybag-import-") as temporary:
         source_path = _save_stdin(temporary) if path == STANDARD else path
-        source_format = format or source_detection.detect_format(source_path)
+        source_format = format or detect_format(source_path)
         return asyncio.run(run())
 
 
@@ -131,10 +131,14 @@ def _save_stdin(temporary: str) -> str:
 
 async def _open_source(format: str, path: str, temporary: str, home: str) -> FileSource:
     if format not in ("database", "library"):
-        return source_detection.open_source(format, path)
+        from dittybag.exchange.source_detection import open_source
+
+        return open_source(format, path)
     if not os.path.exists(path):  # noqa: ASYNC240, PTH110  # no other task is running
         raise SourceNotFound(path, "no such file or folder")
     if format == "library":
+        from dittybag.assembly.library_import import open_library
+
         return await open_library(path, temporary, home)
     return await _open_database(path, temporary)
 
@@ -142,6 +146,8 @@ async def _open_source(format: str, path: str, temporary: str, home: str) -> Fil
 async def _open_database(path: str, temporary: str) -> FileSource:
     """The content of a Dittybag database. It is copied first, because opening an old one migrates it."""
     import apsw
+
+    from dittybag.exchange import sqlite_reader
 
     copy, listing = os.path.join(temporary, "copy.db"), os.path.join(temporary, "copy.json")  # noqa: PTH118
     with sqlite_reader.open_read_only(path) as connection:
@@ -159,6 +165,8 @@ async def _open_database(path: str, temporary: str) -> FileSource:
 
 async def _find_arguments(source: FileSource) -> None:
     """Make the variables of prompts without arguments their arguments."""
+    from dittybag.services.template_arguments import describe_found, find_arguments
+
     with open_renderer() as renderer:
         for location, found in source.entities("prompt"):
             if isinstance(found, Problem) or found.entity.arguments:

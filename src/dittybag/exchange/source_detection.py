@@ -1,31 +1,28 @@
-"""Detection of the format of an import source."""
+"""Detection of the format of an import source. Each format is imported when it is used."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Final
 
 from dittybag import files
 from dittybag.domain.errors import SourceFailed, SourceNotFound, UnknownFormat
 from dittybag.domain.imports import FORMATS
-from dittybag.exchange import csv_file, folder_reader, json_file, sqlite_reader
-from dittybag.exchange.csv_file import CsvSource
-from dittybag.exchange.folder_reader import FolderSource
-from dittybag.exchange.foreign_stores import McpkgSource, PromptStoreSource, TaskManagerSource
 from dittybag.exchange.import_sources import FileSource
-from dittybag.exchange.json_file import JsonSource
 
-_LIBRARY_ARCHIVES: Final = (b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
+#: The start of a SQLite database.
+_SQLITE: Final = b"SQLite format 3\0"
 
-#: The source of each format, except of those that the assembly opens: `database` and `library`.
-_SOURCES: Final[Mapping[str, Callable[[str], FileSource]]] = {
-    "json": JsonSource,
-    "folder": FolderSource,
-    "csv": CsvSource,
-    "prompt-store": PromptStoreSource,
-    "mcpkg": McpkgSource,
-    "task-manager": TaskManagerSource,
+#: The module and class of each format, except of those that the assembly opens: `database` and `library`.
+_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
+    "json": ("json_file", "JsonSource"),
+    "folder": ("folder_reader", "FolderSource"),
+    "csv": ("csv_file", "CsvSource"),
+    "prompt-store": ("foreign_stores", "PromptStoreSource"),
+    "mcpkg": ("foreign_stores", "McpkgSource"),
+    "task-manager": ("foreign_stores", "TaskManagerSource"),
 }
 _LIBRARY_FILES: Final = (".md", ".markdown", ".prompt", ".prompty", ".yaml", ".yml")
 _ARCHIVES: Final = (b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
@@ -36,9 +33,13 @@ def detect_format(path: str) -> str:
     if not os.path.exists(path):
         raise SourceNotFound(path, "no such file or folder")
     if os.path.isdir(path):
+        from dittybag.exchange import folder_reader
+
         return "folder" if folder_reader.is_export_folder(path) else "library"
     start = _read_start(path)
-    if start.startswith(sqlite_reader.MAGIC):
+    if start.startswith(_SQLITE):
+        from dittybag.exchange import sqlite_reader
+
         found = sqlite_reader.detect_database(path)
         if found is None:
             raise UnknownFormat(path, "it is a SQLite database of an unknown program")
@@ -46,11 +47,15 @@ def detect_format(path: str) -> str:
     if start.startswith(_ARCHIVES):
         raise UnknownFormat(path, "it is an archive; unpack it first")
     if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
+        from dittybag.exchange import json_file
+
         if json_file.is_export_file(path):
             return "json"
         raise UnknownFormat(path, "it is JSON, but not a Dittybag export")
     if path.lower().endswith(_LIBRARY_FILES):
         return "library"
+    from dittybag.exchange import csv_file
+
     if csv_file.is_prompt_table(path):
         return "csv"
     raise UnknownFormat(path, "unknown format")
@@ -70,6 +75,11 @@ def open_source(format: str, path: str) -> FileSource:
     """Open a file or folder in this format. Raises `SourceNotFound` and `SourceFailed`."""
     if not os.path.exists(path):
         raise SourceNotFound(path, "no such file or folder")
-    if format in sqlite_reader.SIGNATURES and sqlite_reader.detect_database(path) != format:
-        raise SourceFailed(path, f"it is not {FORMATS[format]}")
-    return _SOURCES[format](path)
+    module, name = _SOURCES[format]
+    if module == "foreign_stores":
+        from dittybag.exchange import sqlite_reader
+
+        if sqlite_reader.detect_database(path) != format:
+            raise SourceFailed(path, f"it is not {FORMATS[format]}")
+    source: Callable[[str], FileSource] = getattr(import_module(f"dittybag.exchange.{module}"), name)
+    return source(path)

@@ -14,8 +14,6 @@ from dittybag import files
 from dittybag.domain.errors import SourceFailed
 from dittybag.exchange.import_sources import SOURCE_BYTES, TOO_LARGE
 
-MAGIC: Final = b"SQLite format 3\0"
-
 #: The application id of Dittybag databases: "Ditt".
 _APPLICATION_ID: Final = 0x44697474
 
