@@ -159,6 +159,12 @@ def _arguments_or_files(ctx: click.Context, incomplete: str) -> list[CompletionI
     return (_files if PROGRAM in ctx.meta else _arguments)(ctx, incomplete)
 
 
+def _pages(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    from dittybag.cli.open_ import PAGES
+
+    return items(page for page in PAGES if page.startswith(incomplete))
+
+
 def _files(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(incomplete, type="file")]
 
@@ -197,7 +203,7 @@ _PARAMETERS: Final[dict[str, Completer]] = {
     "tag remove tags": _tags,
     "tag rename old": _tags,
     "tag rename new": _tags,
-    "resource add file": _files,
+    "resource add sources": _files,
     "resource show name": _resources,
     "resource show output": _files,
     "resource edit name": _resources,
@@ -243,6 +249,7 @@ _PARAMETERS: Final[dict[str, Completer]] = {
     "history item": _items,
     "purge ref": _items,
     "restore what": _items,
+    "open page": _pages,
     "import source": _files,
     "export target": _files,
 }
