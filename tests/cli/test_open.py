@@ -23,6 +23,7 @@ from dittybag.web.routes import ROUTES
 from tests.cli.cli_runner import data, dittybag
 from tests.cli.pseudo_terminal import run_in_terminal
 from tests.e2e.web_server_process import WebServerProcess
+from tests.postgres_servers import PostgresServer
 from tests.web.browser_client import BrowserClient
 
 #: Without a display, no browser is started.
@@ -80,7 +81,7 @@ def test_a_server_is_started_used_again_and_stopped(home: Path) -> None:
     link = printed.stdout.rstrip("\n")
     assert LINK.fullmatch(link)
     assert len(link) < 80
-    assert "it exits after an hour without visits" in printed.stderr
+    assert "it ends after an hour without visits" in printed.stderr
     browser, page = sign_in(link)
     address = link.partition("/sign-in")[0]
     assert page == "/p/default"
@@ -132,11 +133,30 @@ def test_a_server_of_a_terminal_is_used_and_one_that_was_killed_is_forgotten(hom
         assert len(list((home / "servers").glob("*.json"))) == 1
 
 
-@pytest.mark.parametrize("secret", ["", "0" * 64, "é"])
-def test_a_link_is_given_only_to_whoever_knows_the_secret_of_the_server(home: Path, secret: str) -> None:
+def test_a_workspace_on_postgres_is_opened_without_showing_its_password(
+    tmp_path: Path, shared_postgres: PostgresServer
+) -> None:
+    shared_postgres.sql("CREATE DATABASE opened")
+    url = shared_postgres.url("opened", password="s3cret")
+    dittybag(tmp_path, "task", "add", "Call the bank", "--db", url)
+    try:
+        opened = open_page(tmp_path, "1", "--db", url)
+        browser, page = sign_in(opened["link"])
+        assert "Call the bank" in browser.get(page).text
+        assert b"s3cret" not in Path(f"/proc/{opened['pid']}/cmdline").read_bytes()
+        for file in (tmp_path / "servers").iterdir():
+            assert "s3cret" not in file.read_text()
+        assert open_page(tmp_path, "--db", url)["pid"] == opened["pid"]
+    finally:
+        stopped = data(dittybag(tmp_path, "open", "--stop", "--db", url, "--json"))
+    assert stopped["stopped"] == [opened["address"]]
+
+
+def test_a_link_is_given_only_to_whoever_knows_the_secret_of_the_server(home: Path) -> None:
     with WebServerProcess(home) as server:
         client = BrowserClient(server)
-        assert client.post("/sign-in/link", x_owner_secret=secret).status == 403
+        for secret in ("", "0" * 64, "é"):
+            assert client.post("/sign-in/link", x_owner_secret=secret).status == 403
         (run_file,) = (home / "servers").glob("*.json")
         known = re.search('"secret":"([^"]+)"', run_file.read_text())
         assert known is not None

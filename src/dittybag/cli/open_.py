@@ -87,7 +87,7 @@ def command(page: str | None, options: WorkspaceOptions, *, no_browser: bool, st
     elif not opened:
         hint("the link works once, in a browser on this machine")
     if found is None:
-        print_aside("Started a server; it exits after an hour without visits, or with: dittybag open --stop")
+        print_aside("Started a server; it ends after an hour without visits (or dittybag open --stop)")
 
 
 def _stop(settings: Settings) -> None:
