@@ -121,7 +121,7 @@ def row_heights(page: Page) -> list[float]:
 
 
 def query_of(page: Page) -> dict[str, list[str]]:
-    return parse_qs(urlsplit(page.url).query)
+    return parse_qs(urlsplit(page.url).query, keep_blank_values=True)
 
 
 def test_results_follow_the_filter_bar_and_the_address_follows_the_results(
