@@ -286,7 +286,7 @@ def test_conflicting_edits_are_shown_and_resolved(
     expect(page.locator(".versions li")).to_have_count(3)
     expect(page.locator(".versions li").nth(1)).to_contain_text("changed (content) by cursor")
     page.get_by_role("link", name="Version 2").click()
-    expect(page.locator(".diff .added")).to_contain_text("theirs")
+    expect(page.locator(".diff .added:not(.number)")).to_contain_text("theirs")
     page.get_by_role("button", name="Restore version 2").click()
     expect(page.get_by_text("Restored an older version of shared.txt")).to_be_visible()
     assert download(page, server, uri) == b"theirs\r\ntwo\r\n"

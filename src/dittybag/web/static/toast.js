@@ -25,15 +25,13 @@
     }, 1000 * SECONDS);
   }
   for (const kind of ["pointerleave", "focusout"]) region.addEventListener(kind, wait);
-  new MutationObserver(wait).observe(region, { childList: true });
+  // htmx itself processes new elements only after a delay, in which a key would submit the form as a page.
+  new MutationObserver(() => { window.htmx.process(region); wait(); }).observe(region, { childList: true });
 
   // Screen readers announce what is added to the region, not what was there when the page was loaded.
   const first = [...region.children];
   region.replaceChildren();
-  requestAnimationFrame(() => {
-    region.append(...first);
-    window.htmx.process(region);
-  });
+  requestAnimationFrame(() => region.append(...first));
 
   // After an undo by key or button, the focus stays on the button, which has become Redo.
   let hadFocus = false;
