@@ -438,7 +438,7 @@ def test_search_and_activity_show_the_state_of_tasks(
     page = windows.open(board_server, f"/p/{PROJECT}/search?q=sought-after")
     expect(page.locator(".rows .badge")).to_have_text(["Doing", PROJECT, f"assigned to {AGENT}", "rare"])
     page.goto(f"{board_server.origin}/p/{PROJECT}/activity")
-    change = page.locator(".change-group").filter(has_text="Sought-after thing").first
+    change = page.locator(".change").filter(has_text="Sought-after thing").first
     expect(change).to_contain_text(f"to do → doing, assigned to {AGENT}")
     expect(change.locator(".face.agent")).to_be_visible()
     change.get_by_text("What changed").click()
