@@ -440,7 +440,7 @@ def test_search_and_activity_show_the_state_of_tasks(
     page.goto(f"{board_server.origin}/p/{PROJECT}/activity")
     change = page.locator(".change").filter(has_text="Sought-after thing").first
     expect(change).to_contain_text(f"to do → doing, assigned to {AGENT}")
-    expect(change.locator(".face.agent")).to_be_visible()
+    expect(change.locator(".mark.agent")).to_be_visible()
     change.get_by_text("What changed").click()
     expect(change.get_by_role("region", name="Status, before and after")).to_contain_text("added: doing")
 
