@@ -438,9 +438,9 @@ def test_search_and_activity_show_the_state_of_tasks(
     page = windows.open(board_server, f"/p/{PROJECT}/search?q=sought-after")
     expect(page.locator(".rows .badge")).to_have_text(["Doing", PROJECT, f"assigned to {AGENT}", "rare"])
     page.goto(f"{board_server.origin}/p/{PROJECT}/activity")
-    change = page.locator(".change-group").filter(has_text="Sought-after thing").first
+    change = page.locator(".change").filter(has_text="Sought-after thing").first
     expect(change).to_contain_text(f"to do → doing, assigned to {AGENT}")
-    expect(change.locator(".face.agent")).to_be_visible()
+    expect(change.locator(".mark.agent")).to_be_visible()
     change.get_by_text("What changed").click()
     expect(change.get_by_role("region", name="Status, before and after")).to_contain_text("added: doing")
 
@@ -460,7 +460,7 @@ def test_a_dropped_task_leaves_the_board_and_is_counted_as_dropped(
     tiles = dict(zip(*(page.locator(f".tile {tag}").all_inner_texts() for tag in ("span", "b")), strict=True))
     assert tiles["dropped"] == "1"
     page.goto(f"{board_server.origin}/p/{PROJECT}")
-    expect(page.locator("#tile-tasks b")).to_have_text(tiles["to do"])
+    expect(page.locator("#count-tasks b")).to_have_text(tiles["to do"])
     page.goto(f"{board_server.origin}{BOARD}?view=list&status=dropped")
     page.get_by_role("button", name="Reopen Think again").click()
     expect(notice(page)).to_contain_text("‘Think again’ is now to do")
