@@ -127,7 +127,7 @@ async def test_moving_needs_the_right_to_change_both_projects(session: StoreSess
     for who in (rita, sam):
         with pytest.raises(ChangeNotFound):
             await workspace.history.undo(who, deletion)
-    assert await workspace.prompts.get(other.caller, PromptAddress(name="a"))
+    assert (await workspace.prompts.get(other.caller, PromptAddress(name="a"))).id != first.id
     await workspace.history.undo(wanda, deletion)
     assert (await workspace.prompts.get(session.caller, PromptAddress(name="a"))).id == first.id
 

@@ -68,6 +68,7 @@ async def _move(transaction: Transaction, found: Sequence[Any], target: Project)
     ]
     for entity in moved:
         await require_unique(transaction, None, entity, target)
-    deletions = [Write("delete", entity, None) for entity in entities]
     creations = [Write("create", None, entity) for entity in moved]
-    return (await transaction.write_all([*deletions, *creations]))[len(deletions) :]
+    deletions = [Write("delete", entity, None) for entity in entities]
+    # An undo starts with the last change, so the first change of an undo belongs to the old project, too.
+    return (await transaction.write_all([*creations, *deletions]))[: len(creations)]
