@@ -138,6 +138,8 @@ CASES: dict[str, ServiceCall] = {
     "prompts.by_tags": reads(lambda it, who, populated: it.by_tags(who, ["a"], 10, 0)),
     "prompts.tags": reads(lambda it, who, populated: it.tags(who)),
     "prompts.retag": writes(lambda it, who, populated: it.retag(who, ONE, add=["b"])),
+    "prompts.retag_all": writes(lambda it, who, populated: it.retag_all(who, [ONE], add=["b"])),
+    "prompts.move_all": writes(lambda it, who, populated: it.move_all(who, [ONE], "default")),
     "prompts.rename_tag": writes(lambda it, who, populated: it.rename_tag(who, "a", "b")),
     "resources.create": writes(
         lambda it, who, populated: it.create(who, name="new", uri="file:///new", content="Words")
@@ -147,6 +149,7 @@ CASES: dict[str, ServiceCall] = {
     ),
     "resources.delete": writes(lambda it, who, populated: it.delete(who, "one")),
     "resources.delete_all": writes(lambda it, who, populated: it.delete_all(who, ["one"])),
+    "resources.move_all": writes(lambda it, who, populated: it.move_all(who, ["one"], "default")),
     "resources.get": reads(lambda it, who, populated: it.get(who, "one")),
     "resources.look_up": reads(lambda it, who, populated: it.look_up(who, "one")),
     "resources.all": reads(lambda it, who, populated: it.all(who)),
@@ -190,6 +193,12 @@ CASES: dict[str, ServiceCall] = {
     ),
     "tasks.reopen_all": own(lambda it, who, populated: it.reopen_all(who, [populated.task]), changes=True),
     "tasks.delete_all": own(lambda it, who, populated: it.delete_all(who, [populated.task]), changes=True),
+    "tasks.update_all": own(
+        lambda it, who, populated: it.update_all(who, [populated.task], priority=5), changes=True
+    ),
+    "tasks.undo_batch": own(
+        lambda it, who, populated: it.undo_batch(who, populated.task_change), changes=True
+    ),
     "tasks.board": own(
         lambda it, who, populated: it.board(who, TaskFilter(), "priority", order="priority", limit=5, width=5)
     ),

@@ -176,6 +176,9 @@ CALLS: Final = {
     "tasks.reopen_all": changes(lambda team, who: team.workspace.tasks.reopen_all(who, [team.task.id])),
     "tasks.delete": changes(lambda team, who: team.workspace.tasks.delete(who, team.task.id)),
     "tasks.delete_all": changes(lambda team, who: team.workspace.tasks.delete_all(who, [team.task.id])),
+    "tasks.update_all": changes(
+        lambda team, who: team.workspace.tasks.update_all(who, [team.task.id], priority=5)
+    ),
     "tasks.undo_latest": changes(_undo_latest),
     "task_queue.claim": changes(
         lambda team, who: team.workspace.task_queue.claim(who, team.task.id, REQUEST)
@@ -224,6 +227,17 @@ async def test_the_task_does_not_exist_for_others(team: Team, name: str) -> None
         await team.workspace.task_queue.release_connection(team.owner, "c")
     stored = await team.workspace.tasks.get(team.owner, team.task.id)
     assert replace(stored, updated_at=0, version=0) == replace(team.task, updated_at=0, version=0)
+
+
+async def test_only_a_writing_member_can_undo_a_batch_with_the_task(team: Team) -> None:
+    tasks = team.workspace.tasks
+    await tasks.update_all(team.caller("wanda"), [team.task.id], priority=5)
+    seq = await team.newest()
+    for who, error in (("sam", ChangeNotFound), ("rita", NotAllowed)):
+        with pytest.raises(error):
+            await tasks.undo_batch(team.caller(who), seq)
+    await tasks.undo_batch(team.caller("wanda"), seq)
+    assert (await tasks.get(team.owner, team.task.id)).priority == team.task.priority
 
 
 LISTS: Final[dict[str, Callable[[Team, Caller], Awaitable[Any]]]] = {

@@ -221,7 +221,7 @@ def test_every_action_has_a_keyboard_shortcut(task_server: WebServerProcess, win
     expect(title_of(card(page, "Key two"))).to_be_focused()
     page.keyboard.press("ArrowRight")
     expect(title_of(card(page, "Key one"))).to_be_focused()
-    page.keyboard.press("x")
+    page.keyboard.press("c")
     expect(card(page, "Key one")).to_have_count(0)
     expect(title_of(card(page, "Key three"))).to_be_focused()
     assert find_task(task_server, "Key one")["completed"] is True
@@ -236,9 +236,9 @@ def test_every_action_has_a_keyboard_shortcut(task_server: WebServerProcess, win
     page.keyboard.press("u")
     expect(card(page, "Key three")).to_be_visible()
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text(
-        "Complete or reopen the task"
-    )
+    shortcuts = page.get_by_role("dialog", name="Keyboard shortcuts")
+    for words in ("Complete", "Set the priority", "Move", "Delete", "Undo", "Next and previous column"):
+        expect(shortcuts).to_contain_text(words)
     page.keyboard.press("Escape")
     title_of(card(page, "Key three")).focus()
     page.keyboard.press("e")
@@ -413,7 +413,7 @@ def test_a_read_only_server_offers_no_edits(task_server: WebServerProcess, windo
     with WebServerProcess(task_server.home, "--read-only") as server:
         page = windows.open(server, TASKS + "?text=juggle")
         expect(card(page, "Learn to juggle")).to_be_visible()
-        assert page.locator("main button").count() == 0
+        assert page.locator("main button:not([data-copy-text])").count() == 0
         title_of(card(page, "Learn to juggle")).focus()
         page.keyboard.press("x")
         page.keyboard.press("e")

@@ -296,10 +296,10 @@ async def undo_changes(
     for start in range(0, len(seqs), _UNDONE_AT_ONCE):
         for change in await transaction.changes.by_seqs(seqs[start : start + _UNDONE_AT_ONCE]):
             await restore_state(transaction, caller, change, change.before)
-    return UndoResult(changes[::-1], await _first_after(transaction, newest))
+    return UndoResult(changes[::-1], await first_seq_after(transaction, newest))
 
 
-async def _first_after(transaction: Transaction, seq: int) -> int | None:
+async def first_seq_after(transaction: Transaction, seq: int) -> int | None:
     """Return the `seq` of the first change after another one."""
     found = await transaction.changes.find_seqs(ChangeQuery(after=seq, limit=1, oldest_first=True))
     return found[0][0] if found else None
@@ -335,15 +335,22 @@ async def _select(
         found = await transaction.changes.batch(batch, limit)
         is_whole = caller.principal is None and limit is None
         size = len(found) if is_whole else await transaction.changes.batch_size(batch)
-        if len(found) < (size if limit is None else min(size, limit)) or not all(
-            is_visible(caller, change) for change in found
-        ):
+        is_complete = len(found) >= (size if limit is None else min(size, limit))
+        if not is_complete or not await _may_undo(transaction, caller, found):
             # A batch is undone as a whole or not at all.
             raise ChangeNotFound(batch if selection.seq is None else selection.seq)
         require_content(found)
         total += size
         changes += found if selection.seq is not None else map(outline, found)
     return sorted(changes, key=lambda change: change.seq, reverse=True), total
+
+
+async def _may_undo(transaction: Transaction, caller: Caller, batch: Iterable[Change]) -> bool:
+    """Return whether a batch has only changes of the caller's project, and of others that they may change."""
+    others = {change.project for change in batch if not is_visible(caller, change)}
+    if not others or None in others:
+        return not others
+    return others.isdisjoint(await transaction.accounts.projects_locked_for(caller.user))
 
 
 async def _selected_batches(

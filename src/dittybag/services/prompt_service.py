@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import NotFound, PromptNotFound, require
 from dittybag.domain.names import NAME_LENGTH, name_from_title, numbered_names
-from dittybag.domain.ports import Store, TemplateSyntax, Transaction
+from dittybag.domain.ports import Store, TemplateSyntax, Transaction, Write
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import (
     MAX_TAGS,
@@ -266,15 +266,38 @@ async def retag_prompt(
     remove: Sequence[str] = (),
 ) -> tuple[Prompt, bool]:
     """Add and remove tags of a prompt. Returns the prompt and whether it changed."""
+    [(prompt, is_changed)] = await retag_prompts(transaction, caller, [address], add=add, remove=remove)
+    return prompt, is_changed
+
+
+async def retag_prompts(
+    transaction: Transaction,
+    caller: Caller,
+    addresses: Sequence[PromptAddress],
+    *,
+    add: Sequence[str] = (),
+    remove: Sequence[str] = (),
+) -> list[tuple[Prompt, bool]]:
+    """Add and remove tags of prompts: of all of them or, if one does not exist, of none.
+
+    Returns each prompt once, and whether it changed.
+    """
     require(problems(tags=add))
     removed = normalise_tags(remove)
-    prompt = await address.find(transaction, await writable_project(transaction, caller))
-    kept = [tag for tag in prompt.tags if tag not in removed]
-    tags = normalise_tags([*kept, *add])
+    project = await writable_project(transaction, caller)
+    found = [await address.find(transaction, project) for address in addresses]
+    before = list({prompt.id: prompt for prompt in found}.values())
+    after = [_retagged(transaction, prompt, add, removed) for prompt in before]
+    pairs = list(zip(before, after, strict=True))
+    await transaction.write_all([Write("update", old, new) for old, new in pairs if old != new])
+    return [(new, old != new) for old, new in pairs]
+
+
+def _retagged(transaction: Transaction, prompt: Prompt, add: Sequence[str], removed: Sequence[str]) -> Prompt:
+    """Return a prompt with other tags; the same if it has them already."""
+    tags = normalise_tags([*(tag for tag in prompt.tags if tag not in removed), *add])
     require(problems(tags=tags))
-    if tags == prompt.tags:
-        return prompt, False
-    return await update(transaction, prompt, tags=tags), True
+    return prompt if tags == prompt.tags else next_version(prompt, transaction.now, tags=tags)
 
 
 async def rename_tag(transaction: Transaction, caller: Caller, old: str, new: str) -> list[str]:
@@ -310,6 +333,7 @@ class PromptService:
     listing = reading(list_prompts)
     contents = reading(read_prompts, slow=True)
     retag = writing(retag_prompt, checked=True)
+    retag_all = writing(retag_prompts, checked=True)
     rename_tag = writing(rename_tag)
 
     async def create(
@@ -370,6 +394,15 @@ class PromptService:
             arguments = prompt.arguments if arguments is UNSET else arguments
         if arguments:
             await require_syntax(self._syntax, caller, content)
+
+    async def move_all(
+        self, caller: Caller, addresses: Sequence[PromptAddress], project: str
+    ) -> list[Prompt]:
+        """See `move_prompts`."""
+        # Imported here because few processes move anything.
+        from dittybag.services.entity_moves import move_prompts
+
+        return await writing(move_prompts)(self, caller, addresses, project)
 
     async def page(self, caller: Caller, query: PromptQuery) -> PromptPage:
         """See `page_prompts`."""

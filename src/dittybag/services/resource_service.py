@@ -158,8 +158,14 @@ async def delete_resources(
 ) -> list[Resource]:
     """Delete resources by name or URI: all of them or, if one does not exist, none."""
     project = await writable_project(transaction, caller)
-    found = [await _by_name_or_uri(transaction, project, reference) for reference in references]
-    return await delete_all(transaction, found)
+    return await delete_all(transaction, await find_resources(transaction, project, references))
+
+
+async def find_resources(
+    transaction: Transaction, project: Project, references: Sequence[str]
+) -> list[Resource]:
+    """Return resources of a project by name or URI. Raises `ResourceNotFound`."""
+    return [await _by_name_or_uri(transaction, project, reference) for reference in references]
 
 
 async def find_resource(transaction: Transaction, caller: Caller, reference: str) -> Resource:
@@ -352,6 +358,13 @@ class ResourceService:
         if found is None and ":" in reference:
             found = await self._store.read(caller, lookup_resource_by_uri, reference, single=True)
         return found
+
+    async def move_all(self, caller: Caller, references: Sequence[str], project: str) -> list[Resource]:
+        """See `move_resources`."""
+        # Imported here because few processes move anything.
+        from dittybag.services.entity_moves import move_resources
+
+        return await writing(move_resources)(self, caller, references, project)
 
     async def page(self, caller: Caller, query: ResourceQuery) -> ResourcePage:
         """See `page_resources`."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged, require_content
 from dittybag.domain.entities import ENTITY_TYPES, Entity
-from dittybag.domain.errors import ChangedMeanwhile, TaskNotFound, checked, require
+from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound, TaskNotFound, checked, require
 from dittybag.domain.ports import Store, Transaction, Write
 from dittybag.domain.queries import DEEP_OFFSET, TaskQuery
 from dittybag.domain.tasks import (
@@ -39,7 +39,7 @@ from dittybag.services.caller import (
     writing,
 )
 from dittybag.services.entity_writes import create, delete_all, next_version, require_version, update
-from dittybag.services.history_service import restore_state
+from dittybag.services.history_service import UndoResult, first_seq_after, restore_state
 from dittybag.services.task_access import (
     find_task,
     find_writable_task,
@@ -155,6 +155,19 @@ async def update_task(
     if not fields and fence is not None:
         return task
     return await update(transaction, task, **fields)
+
+
+async def update_tasks(
+    transaction: Transaction, caller: Caller, /, ids: Sequence[int], **fields: Any
+) -> list[TaskMark]:
+    """Change the given fields of tasks: of all of them or, if one cannot be changed, of none."""
+    wanted = _validate(fields)
+    marks = []
+    for task in await find_own_tasks(transaction, caller, ids):
+        is_changed = any(getattr(task, name) != value for name, value in wanted.items())
+        after = await update_task(transaction, caller, task.id, **wanted) if is_changed else task
+        marks.append(TaskMark(after, is_changed))
+    return marks
 
 
 async def _moved(transaction: Transaction, caller: Caller, task: Task, project: str | None) -> dict[str, Any]:
@@ -357,6 +370,27 @@ async def undo_latest_task_change(
     return await restore_state(transaction, caller, latest, latest.before)
 
 
+async def undo_task_batch(transaction: Transaction, caller: Caller, seq: int) -> UndoResult:
+    """Undo a change of a task and the rest of its batch, which changed only tasks.
+
+    Other than an undo in the history, it needs no access to the caller's project: tasks may belong to several
+    projects. Raises `ChangedMeanwhile` if one of them was changed since.
+    """
+    require_write_scope(caller)
+    first = await transaction.changes.get(seq)
+    batch = [] if first is None else await transaction.changes.batch(first.batch, None)
+    is_whole = bool(batch) and len(batch) == await transaction.changes.batch_size(batch[0].batch)
+    if not is_whole or any(change.kind != "task" for change in batch):
+        raise ChangeNotFound(seq)
+    newest = await transaction.changes.newest_seq()
+    for change in reversed(batch):
+        try:
+            await undo_latest_task_change(transaction, caller, int(change.entity), change.seq)
+        except TaskNotFound:
+            raise ChangeNotFound(seq) from None
+    return UndoResult(batch, await first_seq_after(transaction, newest))
+
+
 async def task_groups(transaction: Transaction, caller: Caller) -> list[TaskGroup]:
     """Count all and completed tasks by project and priority."""
     return await transaction.tasks.groups(caller.user, await visible_view(transaction, caller))
@@ -412,6 +446,7 @@ class TaskService:
     locked_projects = reading(locked_projects)
     status_board = reading(status_board, slow=True)
     update = writing(update_task, checked=True)
+    update_all = writing(update_tasks)
     complete = writing(complete_task, checked=True)
     delete = writing(delete_task, checked=True)
     complete_all = writing(complete_tasks, checked=True)
@@ -423,6 +458,7 @@ class TaskService:
     completion_counts = reading(completion_counts, slow=True)
     latest_change = reading(latest_task_change)
     undo_latest = writing(undo_latest_task_change)
+    undo_batch = writing(undo_task_batch)
     count_all = owner_reading(count_all_tasks, slow=True)
     groups = reading(task_groups, slow=True)
     stats = reading(task_stats, slow=True)

@@ -219,6 +219,8 @@ def describe_change(change: Change) -> str:
                 return f"{name} is now {_STATUS_PHRASES[after.status]}"
             case ["status", "assignee"] if after.status == "todo" and not after.assignee:
                 return f"{name} is to do again, and nobody holds it"
+            case ["status", "assignee"] if after.status == "doing":
+                return f"{name} is in progress now, for {after.assignee}"
             case ["comments"]:
                 return f"Commented on {name}"
     return f"Saved {name}"

@@ -25,7 +25,7 @@ async def show_projects(
     sizes = await request.workspace.projects.all(request.caller)
     filter_text = request.query.get("filter", "").strip()[:200]
     matching = [size for size in sizes if fold(filter_text) in fold(size.project.name)]
-    section = _section(request)
+    section = current_section(request)
     return render_page(
         request,
         "home/project_menu.html" if request.is_fragment else "home/project_list.html",
@@ -40,10 +40,10 @@ async def show_projects(
     )
 
 
-def _section(request: WebRequest) -> str:
-    """Return the section of the current page, to link to the same section of other projects."""
+def current_section(request: WebRequest) -> str:
+    """Return the section of the page that asks, to link to the same section of other projects."""
     try:
-        path = urlsplit(request.headers.get(b"hx-current-url") or "").path
+        path = urlsplit(request.headers.get(b"referer") or "").path
     except ValueError:
         return "/"
     parts = path.split("/")

@@ -183,6 +183,13 @@ async def add_arguments(request: WebRequest) -> WebResponse:
     return redirect(link, found[0].upper() + found[1:], undo=undo)
 
 
+async def show_text(request: WebRequest) -> WebResponse:
+    """Return the text of a prompt, for a script that copies it."""
+    prompt = await find_prompt(request)
+    headers = ((b"cache-control", b"no-store"),)
+    return WebResponse(200, prompt.content.encode("utf-8", "replace"), b"text/plain; charset=utf-8", headers)
+
+
 async def delete_prompt(request: WebRequest) -> WebResponse:
     address = PromptAddress(id=request.parameters["id"])
     prompt, _ = await request.workspace.prompts.delete(request.caller, address)

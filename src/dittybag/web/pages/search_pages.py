@@ -24,7 +24,7 @@ _DROPDOWN_LIMIT: Final = 8
 #: Characters shown before the first match in the dropdown, which has short lines.
 _LEAD_LENGTH: Final = 25
 
-_NAMES: Final[dict[RankedKind, str]] = {
+KIND_NAMES: Final[dict[RankedKind, str]] = {
     "prompt": "Prompt",
     "library_prompt": "Library prompt",
     "resource": "Resource",
@@ -71,7 +71,7 @@ async def show_results(request: WebRequest) -> WebResponse:
         suggestion=found.suggestion,
         kinds=[
             (name, label, request.link("/search", q=query, **({"kind": name} if name else {})))
-            for name, label in [("", "All"), *((each, f"{_NAMES[each]}s") for each in RANKED_KINDS)]
+            for name, label in [("", "All"), *((each, f"{KIND_NAMES[each]}s") for each in RANKED_KINDS)]
         ],
         kind=kind or "",
         pages=request.pages(found.total),
@@ -100,20 +100,23 @@ async def _task_facts(request: WebRequest, hits: Sequence[RankedHit]) -> dict[st
 def _row(
     request: WebRequest, hit: RankedHit, parsed: ParsedQuery, facts: Mapping[str | int, list[str]]
 ) -> SearchResultRow:
-    if hit.kind == "library_prompt":
-        link = request.link("/libraries/prompt", name=hit.ref)
-    else:
-        link = entity_link(request.project.name, hit.kind, str(hit.id))
     passage = _highlighted(hit.passage, parsed)
     return SearchResultRow(
         hit,
-        _NAMES[hit.kind],
+        KIND_NAMES[hit.kind],
         _ICONS[hit.kind],
-        link,
+        hit_link(request, hit),
         _highlighted(one_line(hit.title) or "(blank title)", parsed),
         _shorten_lead(passage) if request.is_fragment else passage,
         facts.get(hit.id, []),
     )
+
+
+def hit_link(request: WebRequest, hit: RankedHit) -> str:
+    """Return the URL of the page of a result."""
+    if hit.kind == "library_prompt":
+        return request.link("/libraries/prompt", name=hit.ref)
+    return entity_link(request.project.name, hit.kind, str(hit.id))
 
 
 def _highlighted(text: str, parsed: ParsedQuery) -> list[TextSpan]:

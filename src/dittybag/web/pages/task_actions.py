@@ -1,20 +1,23 @@
-"""The actions on tasks: quick add, complete, reopen, move, take away, delete and undo."""
+"""The actions on tasks: quick add, complete, reopen, move, claim, take away, delete and undo."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from dittybag.domain.display import format_count
-from dittybag.domain.errors import Invalid, Outdated, Problem, ProjectNotFound, require
+from dittybag.domain.errors import Conflict, Invalid, Outdated, Problem, ProjectNotFound, require
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.quick_add import task_fields
 from dittybag.domain.tasks import DEFAULT_PRIORITY, problems
+from dittybag.services.task_queue import ClaimRequest
 from dittybag.web.browser_requests import WebRequest, WebResponse, parse_number, redirect
 from dittybag.web.task_display import KEYS, PRIORITY_NAMES, describe_change, describe_due, local_now
 from dittybag.web.template_rendering import render_page
 
 #: Maximum length of a quick-add line.
 _MAX_LINE_LENGTH: Final = 2000
+#: Seconds that a person holds a task: nobody renews the claim in a browser.
+_PERSONAL_LEASE: Final = 8 * 3600
 #: Refreshes the tasks of the page even if no event arrives.
 _REFRESH_TASKS: Final = ((b"hx-trigger", b"live:task"),)
 
@@ -124,6 +127,16 @@ def _respond_with_message(request: WebRequest, status: int, message: str) -> Web
     if not request.is_fragment:
         return render_page(request, "error_page.html", status=status, message=message, hint="", code=status)
     return render_page(request, "refusal.html", status=status, headers=_REFRESH_TASKS, message=message)
+
+
+async def claim(request: WebRequest) -> WebResponse:
+    """Claim a task for the person at the browser, unless somebody else holds it."""
+    number, wanted = request.number_in_path("id"), ClaimRequest(lease_seconds=_PERSONAL_LEASE)
+    try:
+        await request.workspace.task_queue.claim(request.caller, number, wanted)
+    except Conflict as error:
+        return _respond_with_message(request, 409, str(error))
+    return await respond_with_notice(request, number)
 
 
 async def take_away(request: WebRequest) -> WebResponse:

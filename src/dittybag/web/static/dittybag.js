@@ -80,24 +80,48 @@
 
   if (document.body.dataset.live) listen(document.body.dataset.live);
 
-  // Copy buttons: <button data-copy="#selector-of-the-source">.
+  // Copy buttons: <button data-copy="#selector-of-the-source">, data-copy-text="the text" or data-copy-from="a URL with the text".
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy]");
+    const button = event.target.closest("[data-copy], [data-copy-text], [data-copy-from]");
     if (!button) return;
-    const from = document.querySelector(button.dataset.copy);
-    const text = from.value ?? from.textContent;
     let copied = true;
     try {
-      await navigator.clipboard.writeText(text);
+      const text = await textToCopy(button);
+      try {
+        await navigator.clipboard.writeText(text);
+      } catch {
+        copied = copyWithExecCommand(text);
+      }
     } catch {
-      copied = copyWithExecCommand(text);
+      copied = false;
     }
-    const label = button.querySelector("[data-label]") ?? button;
+    showCopied(button, copied ? "Copied" : button.dataset.copyFrom ? "Copy failed: open it instead" : "Copy failed: select the text");
+  });
+
+  async function textToCopy(button) {
+    if (button.dataset.copyText !== undefined) return button.dataset.copyText;
+    if (button.dataset.copyFrom !== undefined) {
+      const response = await fetch(button.dataset.copyFrom);
+      if (!response.ok) throw new Error("refused");
+      return response.text();
+    }
+    const from = document.querySelector(button.dataset.copy);
+    return from.value ?? from.textContent;
+  }
+
+  // A button with an icon alone shows the result beside it.
+  function showCopied(button, result) {
+    const label = button.querySelector("[data-label]") ?? (button.querySelector(".icon") ? null : button);
+    if (!label) {
+      button.dataset.result = result;
+      setTimeout(() => { delete button.dataset.result; }, 1500);
+      return;
+    }
     const before = label.dataset.before ?? label.textContent;
     label.dataset.before = before;
-    label.textContent = copied ? "Copied" : "Copy failed: select the text";
+    label.textContent = result;
     setTimeout(() => { label.textContent = before; }, 1500);
-  });
+  }
 
   function copyWithExecCommand(text) {
     const area = document.createElement("textarea");
@@ -120,46 +144,16 @@
     }
   });
 
-  // Keyboard shortcuts.
-  const paths = { h: "", p: "/prompts", l: "/libraries", r: "/resources", t: "/tasks", a: "/activity", c: "/connect" };
-  let isGoKeyPressed = false;
-  const isTyping = (element) => element.closest("input, textarea, select, [contenteditable]") !== null;
-
-  function step(by) {
-    const items = [...document.querySelectorAll("[data-list] a[data-item]")];
-    if (!items.length) return;
-    const at = items.indexOf(document.activeElement);
-    items[Math.min(Math.max(at + by, 0), items.length - 1)].focus();
-  }
-
+  // Other keys are commands.
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape") {
-      for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
-      document.getElementById("search-dropdown")?.replaceChildren();
-      if (isTyping(event.target)) event.target.blur();
-      return;
-    }
-    if (isTyping(event.target) || document.querySelector("dialog[open], :popover-open")) return;
-    const base = document.body.dataset.live?.replace(/\/live$/, "");
-    if (isGoKeyPressed && base !== undefined && event.key in paths) {
-      location.assign(base + paths[event.key]);
-    } else if (event.key === "g") {
-      isGoKeyPressed = true;
-      setTimeout(() => { isGoKeyPressed = false; }, 1500);
-      return;
-    } else if (event.key === "/") {
+    if (event.key !== "Escape" || event.ctrlKey || event.metaKey || event.altKey) return;
+    for (const menu of document.querySelectorAll("details.menu[open]")) {
+      if (menu.contains(document.activeElement)) menu.querySelector("summary").focus();
+      menu.open = false;
       event.preventDefault();
-      document.getElementById("find")?.focus();
-    } else if (event.key === "?") {
-      document.getElementById("keys")?.showModal();
-    } else if (event.key === "n") {
-      const add = document.querySelector("[data-new]");
-      if (add) { event.preventDefault(); add.matches("input, textarea") ? add.focus() : add.click(); }
-    } else if (event.key === "j" || event.key === "k") {
-      step(event.key === "j" ? 1 : -1);
     }
-    isGoKeyPressed = false;
+    document.getElementById("search-dropdown")?.replaceChildren();
+    if (event.target.matches("input, textarea, select") && !event.target.closest("dialog")) event.target.blur();
   });
 
   // The search box: arrow keys move through the results.

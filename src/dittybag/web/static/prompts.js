@@ -1,14 +1,7 @@
-// Prompt pages: arguments, tags, drafts, keyboard shortcuts.
+// Prompt pages: arguments, tags, drafts.
 "use strict";
 
 (() => {
-  // Shortcuts of this page: <a data-key="e">.
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.key.length !== 1) return;
-    if (event.target.closest("input, textarea, select") || document.querySelector("dialog[open]")) return;
-    document.querySelector(`[data-key="${CSS.escape(event.key)}"]`)?.click();
-  });
-
   const draftKey = (kind, path) => "dittybag-draft:" + kind + ":" + path;
 
   // Delete the draft of a form that was saved.

@@ -1,4 +1,4 @@
-// Resource pages: uploads, replacing content with a file, copying a resource, keyboard shortcuts.
+// Resource pages: uploads, and replacing content with a file.
 "use strict";
 
 (() => {
@@ -140,32 +140,4 @@
       accept(target, [...event.dataTransfer.files]);
     });
   }
-
-  document.addEventListener("click", async (event) => {
-    const copy = event.target.closest("[data-copy-from]");
-    if (copy) await copyResource(copy);
-  });
-
-  // Copy the whole resource, even if the page shows only a part of it.
-  async function copyResource(button) {
-    const label = button.querySelector("[data-label]");
-    const before = label.dataset.before ?? label.textContent;
-    label.dataset.before = before;
-    try {
-      const response = await fetch(button.dataset.copyFrom);
-      if (!response.ok) throw new Error("refused");
-      await navigator.clipboard.writeText(await response.text());
-      label.textContent = "Copied";
-    } catch {
-      label.textContent = "Download instead";
-    }
-    setTimeout(() => { label.textContent = before; }, 1500);
-  }
-
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.closest("input, textarea, select") || document.querySelector("dialog[open]")) return;
-    if (event.key === "e") document.querySelector("[data-edit]")?.click();
-    if (event.key === "u") document.getElementById("files")?.click();
-  });
 })();

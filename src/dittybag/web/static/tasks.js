@@ -143,34 +143,28 @@
     else catchUp();
   }, true);
 
-  // Keyboard shortcuts.
+  // Keys that are not about one button; see commands.js.
   function focusColumn(card, by) {
     const columns = [...region.querySelectorAll(".column")].filter((column) => column.querySelector("[data-item]"));
     const at = columns.indexOf(card.closest(".column"));
     columns[at + by]?.querySelector("[data-item]").focus();
   }
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open], :popover-open")) return;
-    if (event.target.closest("input, textarea, select")) return;
-    const card = event.target.closest("[data-task]");
-    if (!card) return;
-    if (event.key === "ArrowRight" || event.key === "ArrowLeft") {
-      event.preventDefault();
-      focusColumn(card, event.key === "ArrowRight" ? 1 : -1);
-    } else if (event.key === "e") {
-      card.querySelector("[data-item]").click();
-    } else if (!card.querySelector("[popover]")) {
-      // It can be read, but not changed.
-      return;
-    } else if (event.key === "x") {
-      card.querySelector("[data-tick]").click();
-    } else if (event.key >= "1" && event.key <= "5") {
-      move(card, "priority", event.key);
-    } else if (event.key === "m") {
-      event.preventDefault();
-      card.querySelector("[popover]").showPopover();
-    } else if (event.key === "d") {
-      card.querySelector("[data-delete]").click();
-    }
-  });
+  const currentTask = () => document.activeElement.closest("[data-task]");
+  const isWritable = (card) => card?.querySelector("[popover]");
+  window.dittybag.add([
+    {
+      title: "Next and previous column", key: ["ArrowRight", "ArrowLeft"], shownKeys: ["ArrowLeft", "ArrowRight"],
+      when: () => region.querySelector(".column") !== null,
+      run: (event) => { const card = currentTask(); if (card) focusColumn(card, event.key === "ArrowRight" ? 1 : -1); },
+    },
+    {
+      title: "Set the priority", key: ["1", "2", "3", "4", "5"], shownKeys: ["1", "5"],
+      when: () => region.querySelector("[data-task]") !== null,
+      run: (event) => {
+        const ofSelection = document.querySelector(`[data-selecting] #selection button[value="priority-${event.key}"]`);
+        if (ofSelection) ofSelection.click();
+        else if (isWritable(currentTask())) move(currentTask(), "priority", event.key);
+      },
+    },
+  ]);
 })();
