@@ -17,10 +17,11 @@ from dittybag.assembly.tool_costs import ToolCost, tool_costs
 from dittybag.config import Settings
 from dittybag.domain.display import format_count, format_size
 from dittybag.domain.errors import StorageError, StorageFailed
+from dittybag.domain.progress import ReportProgress
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.backups import ASIDE_INFIX, TEMPORARY_SUFFIX
-from dittybag.storage.sqlite.integrity_check import CheckedPart, IntegrityProblem, LargeEntity, ReportProgress
+from dittybag.storage.sqlite.integrity_check import CheckedPart, IntegrityProblem, LargeEntity
 from dittybag.storage.sqlite.snapshots import open_snapshot
 
 __all__ = [

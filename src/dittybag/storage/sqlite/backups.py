@@ -23,10 +23,10 @@ from msgspec import Struct
 
 from dittybag import files
 from dittybag.domain.errors import StorageError, StorageTooNew
+from dittybag.domain.progress import ReportProgress
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite.integrity_check import (
     IntegrityProblem,
-    ReportProgress,
     check_integrity,
     check_structure,
     newest_seq,
@@ -177,7 +177,7 @@ def _refuse_damage(file: str, problems: list[IntegrityProblem]) -> None:
         raise FileRefused(file, "damaged", tuple(damage))
 
 
-def _copy(source: apsw.Connection, part: str, report: ReportProgress) -> None:
+def _copy(source: apsw.Connection, part: str, report: ReportProgress, label: str = "Copying pages") -> None:
     """Copy the snapshot of a connection into a temporary file."""
     target = apsw.Connection(part, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
@@ -185,7 +185,7 @@ def _copy(source: apsw.Connection, part: str, report: ReportProgress) -> None:
         target.execute("PRAGMA synchronous = OFF")
         target.execute("PRAGMA journal_mode = OFF")
         with target.backup("main", source, "main") as copying:
-            _run_steps(copying, "Copying", report)
+            _run_steps(copying, label, report)
     except (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
         # Most likely an error of the copy: the source was readable just now.
         raise to_storage_error(error, os.path.dirname(part)) from error  # noqa: PTH120
@@ -197,7 +197,7 @@ def _run_steps(copying: apsw.Backup, label: str, report: ReportProgress) -> None
     while not copying.done:
         copying.step(_PAGES_PER_STEP)
         if copying.page_count:
-            report(f"{label}: {100 * (copying.page_count - copying.remaining) // copying.page_count} %")
+            report(label, copying.page_count - copying.remaining, copying.page_count)
 
 
 # Installing a prepared file
@@ -234,7 +234,7 @@ def _overwrite(part: str, database: str, *, force: bool, report: ReportProgress)
                     if not force:
                         raise FileRefused(database, "exists")
                     aside = _copy_aside(database, report)
-                _run_steps(copying, "Restoring", report)
+                _run_steps(copying, "Restoring pages", report)
             with suppress(apsw.BusyError):
                 target.execute("PRAGMA wal_checkpoint(PASSIVE)")
     finally:
@@ -245,7 +245,7 @@ def _overwrite(part: str, database: str, *, force: bool, report: ReportProgress)
 def _copy_aside(database: str, report: ReportProgress) -> str:
     with _temporary_file(database, _mode_of(database)) as part:
         with open_snapshot(database) as present:
-            _copy(present, part, lambda text: report(f"Saving the current database. {text}"))
+            _copy(present, part, report, "Saving the current database")
         files.sync(part)
         for aside in _aside_names(database):
             with suppress(FileExistsError):
