@@ -5,7 +5,6 @@ Data goes to standard output, everything else to standard error.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import unicodedata
@@ -227,9 +226,11 @@ def format_time(moment: int) -> str:
 
 def format_path(path: str) -> str:
     """Format a path: on a terminal, with ~ for the home folder."""
-    home = os.path.expanduser("~")  # noqa: PTH111  # pathlib is slow to import
-    is_inside = len(home) > 1 and (path == home or path.startswith(home + os.sep))
-    return f"~{path[len(home) :]}" if is_inside and sys.stdout.isatty() else path
+    if not sys.stdout.isatty():
+        return path
+    from dittybag.files import display_path
+
+    return display_path(path)
 
 
 def print_diff(lines: Iterable[str], *, err: bool = False) -> None:
