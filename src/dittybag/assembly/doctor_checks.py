@@ -11,12 +11,21 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag import __version__
+from dittybag.assembly.automatic_backups import (
+    automatic_backups,
+    database_option,
+    last_error,
+    newest_backup,
+    restore_command,
+)
+from dittybag.assembly.backup_names import has_automatic_backups
 from dittybag.assembly.tool_costs import ToolCost, tool_costs
 from dittybag.config import Settings
-from dittybag.domain.display import format_count, format_size
-from dittybag.domain.errors import StorageError, StorageFailed
+from dittybag.domain.display import format_count, format_moment, format_size
+from dittybag.domain.errors import StorageDamaged, StorageError, StorageFailed, StorageForeign
 from dittybag.domain.progress import ReportProgress
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite import integrity_check
@@ -96,7 +105,8 @@ def run_checks(settings: Settings, report: ReportProgress) -> DoctorReport:
     findings = [
         *_run_check("dittybag", _program),
         *_run_check("sqlite", _engine),
-        *_run_check("database", lambda: _database(settings, report, largest)),
+        *_run_check("database", lambda: _database_or_damage(settings, report, largest)),
+        *_run_check("backups", lambda: _backups(settings)),
         *_run_check("space", lambda: _space(settings.database)),
         *_run_check("leftovers", lambda: _leftovers(settings)),
     ]
@@ -144,13 +154,28 @@ def _engine() -> Iterator[Finding]:
 # The database
 
 
+def _database_or_damage(
+    settings: Settings, report: ReportProgress, largest: list[list[LargeEntity]]
+) -> Iterator[Finding]:
+    """Check the database; if it cannot be read at all, name the backup to restore."""
+    try:
+        yield from _database(settings, report, largest)
+    except (StorageDamaged, StorageForeign) as error:
+        found = finding_from_error("database", error)
+        yield found if newest_backup(settings) is None else replace(found, fix=_restore_command(settings))
+
+
 def _database(
     settings: Settings, report: ReportProgress, largest: list[list[LargeEntity]]
 ) -> Iterator[Finding]:
     path = settings.database
     if not os.path.lexists(path):
         message = f"There is no database at {path} yet; the first command that writes creates it"
-        yield Finding("note", "database", message, "Add something, or try dittybag demo")
+        if newest_backup(settings) is None:
+            yield Finding("note", "database", message, "Add something, or try dittybag demo")
+        else:
+            message = f"There is no database at {path}, but there are automatic backups of it"
+            yield Finding("warning", "database", message, _restore_command(settings))
         return
     if not os.path.isfile(path):  # noqa: PTH113  # pathlib is slow to import
         yield Finding(
@@ -241,7 +266,7 @@ def _inside(
         if number == NEWEST_SCHEMA and not flaws:
             if integrity_check.has_pending_purge(connection):
                 message = "A purge was interrupted: purged content may still be in free pages of the file"
-                fix = f"dittybag purge --resume{_database_option(settings)}"
+                fix = f"dittybag purge --resume{database_option(settings)}"
                 yield Finding("warning", "purge", message, fix)
             count, size = integrity_check.orphans(connection)
             if count:
@@ -294,7 +319,7 @@ def _part_findings(settings: Settings, flaws: list[IntegrityProblem], *, complet
 
 def _remedy(settings: Settings, part: CheckedPart) -> str:
     if part == "index":
-        return f"dittybag doctor --fix{_database_option(settings)}"
+        return f"dittybag doctor --fix{database_option(settings)}"
     if part == "structure":
         recover = f"sqlite3 {shlex.quote(settings.database)} .recover"
         return f"{_restore_command(settings)}; without a backup, {recover} prints what is still readable"
@@ -302,12 +327,37 @@ def _remedy(settings: Settings, part: CheckedPart) -> str:
 
 
 def _restore_command(settings: Settings) -> str:
-    return f"dittybag restore BACKUP --force{_database_option(settings)} (the current file is kept)"
+    newest = newest_backup(settings)
+    if newest is None:
+        return f"dittybag restore BACKUP --force{database_option(settings)} (the current file is kept)"
+    made = format_moment(newest.made_at)
+    return f"{restore_command(settings, newest)} (the newest backup, from {made}; the current file is kept)"
 
 
-def _database_option(settings: Settings) -> str:
-    """The option that names this database, or an empty string for the default one."""
-    return "" if settings.is_default_database else f" --db {shlex.quote(settings.database)}"
+# Backups
+
+
+def _backups(settings: Settings) -> Iterator[Finding]:
+    found, error = automatic_backups(settings), last_error(settings)
+    if found:
+        size = format_size(sum(backup.bytes for backup in found))
+        words = f"{format_count(len(found), 'automatic backup')}, {size}; the newest is from"
+        message = f"{words} {format_moment(found[0].made_at)}"
+    else:
+        message = "There are no automatic backups"
+    by_hand = f"dittybag backup FILE{database_option(settings)} makes a backup"
+    if error is not None and settings.auto_backup:
+        fix = f"Remove the cause: the next write tries again after an hour. {by_hand}"
+        yield Finding("warning", "backups", f"The last automatic backup failed: {error}. {message}", fix)
+    elif found:
+        yield Finding("ok", "backups", message)
+    elif not has_automatic_backups(settings):
+        reason = (
+            "DITTYBAG_AUTO_BACKUP turns them off" if not settings.auto_backup else "they are not made here"
+        )
+        yield Finding("note", "backups", f"{message}: {reason}", by_hand)
+    elif os.path.lexists(settings.database):
+        yield Finding("note", "backups", f"{message} yet", "The next write makes one")
 
 
 # Disk, leftovers, libraries
