@@ -73,7 +73,7 @@ def test_the_first_write_of_a_day_makes_a_backup_that_restore_and_doctor_find(ho
     assert error["hints"][-1].startswith("the newest backup is from ")
     assert error["hints"][-1].endswith(f": dittybag restore {name(TODAY)} --force")
     purged = dittybag(home, "purge", "task:2", "--yes")
-    assert f"1 automatic backup may still contain it; to delete them, run: rm {file}" in purged.stderr
+    assert f"1 backup may still contain it; to delete them, run: rm {file}" in purged.stderr
     (home / "default.db").write_bytes(b"SQLite format 3\0damaged")
     found = data(dittybag(home, "doctor", "--json", status=1))
     fix = found["fixes"][0]
@@ -130,7 +130,7 @@ def test_no_backup_is_made_where_none_is_wanted(home: Path, tmp_path: Path) -> N
     note = next(
         item for item in data(dittybag(home, "doctor", "--json"))["findings"] if item["topic"] == "backups"
     )
-    assert note["message"] == "There are no automatic backups: DITTYBAG_AUTO_BACKUP turns them off"
+    assert note["message"] == "There are no backups in the data folder: DITTYBAG_AUTO_BACKUP is off"
     # The folder for temporary files.
     variables = {**ON, "TMPDIR": str(tmp_path)}
     dittybag(home, "task", "add", "x", "--db", str(tmp_path / "x.db"), variables=variables)

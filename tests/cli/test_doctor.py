@@ -468,7 +468,7 @@ def test_random_corruption_is_reported_or_harmless(home: Path) -> None:
         for file in home.glob("default.db*"):
             file.unlink()
         path.write_bytes(content)
-        health = run_checks(config, lambda text: None)
+        health = run_checks(config, lambda *progress: None)
         assert path.read_bytes() == content, (number, corrupt.__name__)
         bad = [item for item in health.findings if item.level in ("error", "warning")]
         assert all(item.fix for item in bad), (number, bad)
@@ -495,7 +495,7 @@ def test_a_damaged_log_file_is_not_an_error_and_is_left_unchanged(home: Path) ->
         path.write_bytes(sound)
         log.write_bytes(content)
         (home / "default.db-shm").unlink(missing_ok=True)
-        health = run_checks(config, lambda text: None)
+        health = run_checks(config, lambda *progress: None)
         assert (path.read_bytes(), log.read_bytes()) == (sound, bytes(content))
         assert [item for item in health.findings if item.level == "error"] == []
 

@@ -50,32 +50,38 @@ class BackupStatus(Struct, frozen=True):
     error: str | None = None
 
 
-class AutomaticBackup(Struct, frozen=True):
-    """An existing automatic backup."""
+class StoredBackup(Struct, frozen=True):
+    """A backup in the data folder."""
 
     file: str
     bytes: int
     #: When it was made, in microseconds since 1970.
     made_at: int
+    #: Whether it is deleted when there are newer ones.
+    is_automatic: bool
 
 
-def automatic_backups(settings: Settings) -> list[AutomaticBackup]:
-    """Return the automatic backups of the database, newest first."""
+def stored_backups(settings: Settings) -> list[StoredBackup]:
+    """Return the backups of the database in the data folder, newest first."""
     names = BackupNames(settings.database, settings.home)
-    return [
-        AutomaticBackup(os.path.join(names.folder, made.name), made.bytes, made.modified_ns // 1000)  # noqa: PTH118
-        for made in sorted(
-            _existing(names, read_status(names).made), key=lambda made: made.name, reverse=True
-        )
-    ]
+    automatic = {made.name for made in _existing(names, read_status(names).made)}
+    found = []
+    with suppress(OSError), os.scandir(names.folder) as entries:
+        for entry in entries:
+            is_automatic = entry.name in automatic
+            if is_automatic or names.is_hand_made(entry.name):
+                status = entry.stat(follow_symlinks=False)
+                made_at = status.st_mtime_ns // 1000
+                found.append(StoredBackup(entry.path, status.st_size, made_at, is_automatic))
+    return sorted(found, key=lambda backup: backup.made_at, reverse=True)
 
 
-def newest_backup(settings: Settings) -> AutomaticBackup | None:
-    """Return the newest automatic backup of the database, or `None`."""
-    return next(iter(automatic_backups(settings)), None)
+def newest_backup(settings: Settings) -> StoredBackup | None:
+    """Return the newest backup of the database in the data folder, or `None`."""
+    return next(iter(stored_backups(settings)), None)
 
 
-def restore_command(settings: Settings, backup: AutomaticBackup) -> str:
+def restore_command(settings: Settings, backup: StoredBackup) -> str:
     """Return the command that restores a backup."""
     name = shlex.quote(os.path.basename(backup.file))  # noqa: PTH119
     return f"dittybag restore {name} --force{database_option(settings)}"
@@ -84,6 +90,14 @@ def restore_command(settings: Settings, backup: AutomaticBackup) -> str:
 def database_option(settings: Settings) -> str:
     """Return the option that names this database, or an empty string for the default one."""
     return "" if settings.is_default_database else f" --db {shlex.quote(settings.database)}"
+
+
+def unwritable_folder(settings: Settings) -> str | None:
+    """Return the folder for backups, or the first existing one above it, if it cannot be written."""
+    folder = BackupNames(settings.database, settings.home).folder
+    while not os.path.isdir(folder):  # noqa: PTH112  # pathlib is slow to import
+        folder = os.path.dirname(folder)  # noqa: PTH120
+    return None if os.access(folder, os.W_OK | os.X_OK) else folder
 
 
 def last_error(settings: Settings) -> str | None:

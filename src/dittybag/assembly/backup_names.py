@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Final
 from zlib import crc32
 
 from dittybag.config import Settings
+from dittybag.files import timestamped_names
 
 _FOLDER: Final = "backups"
+_BY_HAND: Final = "-by-hand-"
 
 
 class BackupNames:
@@ -29,6 +32,16 @@ class BackupNames:
     def file(self, day: str) -> str:
         """Return the path of the backup of a day, such as 2026-11-18."""
         return os.path.join(self.folder, f"{self.stem}-{day}.db")  # noqa: PTH118
+
+    def hand_made(self) -> str:
+        """Return the path of a new backup that a person wants, which is never deleted."""
+        start = os.path.join(self.folder, f"{self.stem}{_BY_HAND}")  # noqa: PTH118
+        return next(name for name in timestamped_names(start, ".db") if not os.path.lexists(name))
+
+    def is_hand_made(self, file: str) -> bool:
+        """Whether a file has a name of `hand_made`."""
+        pattern = rf"{re.escape(self.stem + _BY_HAND)}\d{{8}}T\d{{6}}Z(-\d+)?\.db"
+        return re.fullmatch(pattern, file) is not None
 
 
 def has_automatic_backups(settings: Settings) -> bool:

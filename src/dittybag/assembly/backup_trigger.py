@@ -55,9 +55,8 @@ class BackupTrigger:
                 self._next = _next_midnight(now)
             else:
                 self._start(day, now)
-        except (OSError, ValueError, RuntimeError) as error:
-            # For example without permission to write or to start processes. The write itself was successful.
-            _log.warning("Cannot start the automatic backup: %s", error)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the write itself was successful
+            _warn("Cannot start the automatic backup: %s", error)
 
     def _start(self, day: str, now: float) -> None:
         files.make_folders(self._names.folder)
@@ -101,7 +100,13 @@ class BackupTrigger:
                 from dittybag.assembly.automatic_backups import read_status
 
                 reason = read_status(self._names).error or "its process was ended"
-                _log.warning("The automatic backup failed: %s", reason)
+                _warn("The automatic backup failed: %s", reason)
+
+
+def _warn(message: str, reason: object) -> None:
+    """Log a warning of a server. Commands have no log; `dittybag doctor` reports the reason."""
+    if _log.hasHandlers():
+        _log.warning(message, reason)
 
 
 def _was_tried(descriptor: int, day: str, now: float) -> bool:

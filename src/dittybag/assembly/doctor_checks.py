@@ -15,11 +15,12 @@ from msgspec.structs import replace
 
 from dittybag import __version__
 from dittybag.assembly.automatic_backups import (
-    automatic_backups,
     database_option,
     last_error,
     newest_backup,
     restore_command,
+    stored_backups,
+    unwritable_folder,
 )
 from dittybag.assembly.backup_names import has_automatic_backups
 from dittybag.assembly.tool_costs import ToolCost, tool_costs
@@ -84,6 +85,15 @@ class Finding(Struct, frozen=True):
     can_fix: bool = False
 
 
+class Fix(Struct, frozen=True):
+    """A fix for one or several findings."""
+
+    text: str
+    #: The highest level of the findings.
+    level: Level
+    topics: list[str]
+
+
 class DoctorReport(Struct, frozen=True):
     """The results of all checks."""
 
@@ -92,6 +102,18 @@ class DoctorReport(Struct, frozen=True):
     costs: list[ToolCost]
     prompts: list[LargeEntity]
     resources: list[LargeEntity]
+
+    @property
+    def fixes(self) -> list[Fix]:
+        """Each fix once, those of errors first."""
+        found: dict[str, Fix] = {}
+        for level in ("error", "warning", "note"):
+            for finding in self.findings:
+                if finding.fix and finding.level == level:
+                    fix = found.setdefault(finding.fix, Fix(finding.fix, finding.level, []))
+                    if finding.topic not in fix.topics:
+                        fix.topics.append(finding.topic)
+        return list(found.values())
 
 
 def rebuild_search_index(settings: Settings) -> None:
@@ -174,7 +196,7 @@ def _database(
         if newest_backup(settings) is None:
             yield Finding("note", "database", message, "Add something, or try dittybag demo")
         else:
-            message = f"There is no database at {path}, but there are automatic backups of it"
+            message = f"There is no database at {path}, but there are backups of it"
             yield Finding("warning", "database", message, _restore_command(settings))
         return
     if not os.path.isfile(path):  # noqa: PTH113  # pathlib is slow to import
@@ -338,23 +360,24 @@ def _restore_command(settings: Settings) -> str:
 
 
 def _backups(settings: Settings) -> Iterator[Finding]:
-    found, error = automatic_backups(settings), last_error(settings)
+    found, error = stored_backups(settings), last_error(settings)
     if found:
         size = format_size(sum(backup.bytes for backup in found))
-        words = f"{format_count(len(found), 'automatic backup')}, {size}; the newest is from"
+        words = f"{format_count(len(found), 'backup')} in the data folder, {size}; the newest is from"
         message = f"{words} {format_moment(found[0].made_at)}"
     else:
-        message = "There are no automatic backups"
+        message = "There are no backups in the data folder"
     by_hand = f"dittybag backup FILE{database_option(settings)} makes a backup"
     if error is not None and settings.auto_backup:
         fix = f"Remove the cause: the next write tries again after an hour. {by_hand}"
         yield Finding("warning", "backups", f"The last automatic backup failed: {error}. {message}", fix)
+    elif has_automatic_backups(settings) and (folder := unwritable_folder(settings)):
+        fix = f"chmod u+rwx {shlex.quote(folder)}, as its owner, or set DITTYBAG_HOME"
+        yield Finding("warning", "backups", f"You cannot write to {folder}, so there are no new backups", fix)
     elif found:
         yield Finding("ok", "backups", message)
     elif not has_automatic_backups(settings):
-        reason = (
-            "DITTYBAG_AUTO_BACKUP turns them off" if not settings.auto_backup else "they are not made here"
-        )
+        reason = "none are made automatically" if settings.auto_backup else "DITTYBAG_AUTO_BACKUP is off"
         yield Finding("note", "backups", f"{message}: {reason}", by_hand)
     elif os.path.lexists(settings.database):
         yield Finding("note", "backups", f"{message} yet", "The next write makes one")

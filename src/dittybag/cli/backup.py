@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from dittybag.cli.error_output import ExitStatus
-from dittybag.cli.output import format_path, print_list, print_result, progress
+from dittybag.cli.output import format_path, hint, print_list, print_result, progress
 from dittybag.cli.restore_backup import print_warnings, printable_path, report_file_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.display import format_moment, format_size
 from dittybag.domain.times import iso
-from dittybag.files import display_path
 
 if TYPE_CHECKING:
     from dittybag.config import Settings
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 @click.command("backup", StrictCommand)
 @click.argument("file", type=click.Path(), required=False)
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
-@click.option("--list", "lists", is_flag=True, help="List the automatic backups.")
+@click.option("--list", "lists", is_flag=True, help="List the backups in the data folder.")
 @in_workspace
 def command(file: str | None, options: WorkspaceOptions, *, force: bool, lists: bool) -> int:
     """Back up the database to FILE while it is in use.
@@ -44,7 +43,7 @@ def command(file: str | None, options: WorkspaceOptions, *, force: bool, lists: 
 
     settings = options.file_settings
     if lists:
-        _print_automatic_backups(settings)
+        _print_stored_backups(settings)
         return ExitStatus.OK
     if file is None:
         raise click.UsageError("Give FILE, or --list.")
@@ -72,18 +71,36 @@ def command(file: str | None, options: WorkspaceOptions, *, force: bool, lists: 
     return ExitStatus.OK
 
 
-def _print_automatic_backups(settings: Settings) -> None:
-    from dittybag.assembly.automatic_backups import automatic_backups
+def _print_stored_backups(settings: Settings) -> None:
+    from dittybag.assembly.automatic_backups import stored_backups
 
-    found = automatic_backups(settings)
+    found = stored_backups(settings)
     off = "DITTYBAG_AUTO_BACKUP turns them off" if not settings.auto_backup else "the next write makes one"
     print_list(
-        {"backups": [{"file": one.file, "bytes": one.bytes, "made_at": iso(one.made_at)} for one in found]},
-        ("made", "size", "file"),
+        {
+            "backups": [
+                {
+                    "file": one.file,
+                    "bytes": one.bytes,
+                    "made_at": iso(one.made_at),
+                    "automatic": one.is_automatic,
+                }
+                for one in found
+            ]
+        },
+        ("made", "size", "how", "name"),
         [
-            (format_moment(one.made_at), format_size(one.bytes), printable_path(display_path(one.file)))
+            (
+                format_moment(one.made_at),
+                format_size(one.bytes),
+                "automatically" if one.is_automatic else "by hand",
+                printable_path(os.path.basename(one.file)),  # noqa: PTH119  # pathlib is slow to import
+            )
             for one in found
         ],
         empty=("No automatic backups", off),
         right=(1,),
     )
+    if found:
+        folder = printable_path(format_path(os.path.dirname(found[0].file)))  # noqa: PTH120
+        hint(f"they are in {folder}; to restore one, run: dittybag restore NAME --force")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
-from msgspec import Struct
 
 from dittybag.cli.error_output import ExitStatus, wants_json
 from dittybag.cli.output import pad, print_json, progress
@@ -134,29 +133,6 @@ def _count(health: DoctorReport, level: Level) -> int:
     return sum(finding.level == level for finding in health.findings)
 
 
-class _Fix(Struct, frozen=True):
-    """A fix for one or several findings."""
-
-    text: str
-    #: The highest level of the findings.
-    level: Level
-    topics: list[str]
-
-
-def _fixes(health: DoctorReport) -> list[_Fix]:
-    """Return each fix once, those of errors first."""
-    found: dict[str, list[str]] = {}
-    levels: dict[str, Level] = {}
-    for level in ("error", "warning", "note"):
-        for finding in health.findings:
-            if finding.fix and finding.level == level:
-                levels.setdefault(finding.fix, level)
-                topics = found.setdefault(finding.fix, [])
-                if finding.topic not in topics:
-                    topics.append(finding.topic)
-    return [_Fix(text, levels[text], topics) for text, topics in found.items()]
-
-
 def _data(health: DoctorReport, *, fixed: bool) -> dict[str, Any]:
     return {
         "database": click.format_filename(health.database),
@@ -164,7 +140,7 @@ def _data(health: DoctorReport, *, fixed: bool) -> dict[str, Any]:
             {"level": item.level, "topic": item.topic, "message": item.message, "fix": item.fix}
             for item in health.findings
         ],
-        "fixes": [{"fix": fix.text, "level": fix.level, "topics": fix.topics} for fix in _fixes(health)],
+        "fixes": [{"fix": fix.text, "level": fix.level, "topics": fix.topics} for fix in health.fixes],
         "errors": _count(health, "error"),
         "warnings": _count(health, "warning"),
         "fixed": ["search index"] if fixed else [],
@@ -185,7 +161,7 @@ def _print(health: DoctorReport, *, fixed: bool) -> None:
         click.echo(f"{mark}  {pad(finding.topic, topics)}  {one_line(finding.message, _MAX_MESSAGE)}")
     if fixed:
         click.echo("Rebuilt the search index")
-    if fixes := _fixes(health):
+    if fixes := health.fixes:
         click.echo("\nWhat to do, the most important first:")
         for number, fix in enumerate(fixes, 1):
             click.echo(f"{number:>3}. {one_line(fix.text, _MAX_MESSAGE)}")

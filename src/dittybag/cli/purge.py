@@ -151,12 +151,12 @@ def _print_purged(items: list[PurgeItem], projects: dict[int, str], *, purged: b
 
 def _name_backups(options: WorkspaceOptions) -> None:
     """Say that automatic backups still contain what was purged."""
-    from dittybag.assembly.automatic_backups import automatic_backups
+    from dittybag.assembly.automatic_backups import stored_backups
     from dittybag.assembly.store_factory import is_file
 
     settings = options.settings
-    if is_file(settings.database) and (found := automatic_backups(settings)):
-        made = format_count(len(found), "automatic backup")
+    if is_file(settings.database) and (found := stored_backups(settings)):
+        made = format_count(len(found), "backup")
         note(f"{made} may still contain it; to delete them, run: rm {shlex.join(one.file for one in found)}")
 
 

@@ -62,9 +62,9 @@ def _find_backup(settings: Settings, file: str) -> str:
     """Return the path of a backup; an automatic one may be given without its folder."""
     if os.path.dirname(file) or os.path.lexists(file):  # noqa: PTH120
         return file
-    from dittybag.assembly.automatic_backups import automatic_backups
+    from dittybag.assembly.automatic_backups import stored_backups
 
-    names = {os.path.basename(one.file): one.file for one in automatic_backups(settings)}  # noqa: PTH119
+    names = {os.path.basename(one.file): one.file for one in stored_backups(settings)}  # noqa: PTH119
     return names.get(file, file)
 
 
