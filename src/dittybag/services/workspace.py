@@ -19,8 +19,8 @@ from dittybag.services.task_service import TaskService
 
 if TYPE_CHECKING:
     from dittybag.services.account_service import AccountService
-    from dittybag.services.change_batches import BatchService
     from dittybag.services.administration_service import AdministrationService
+    from dittybag.services.change_batches import BatchService
     from dittybag.services.project_overview import OverviewService
     from dittybag.services.purge_service import PurgeService
     from dittybag.services.task_queue import TaskQueueService
