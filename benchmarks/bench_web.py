@@ -59,8 +59,8 @@ FILTERED_PAGES: Final = (
     "/activity?actor=nobody",
     "/activity?before=1000",
 )
-#: Routes that are not pages: a stream.
-_EXCLUDED: Final = ("/live",)
+#: Routes that are not pages: a stream and a download.
+_EXCLUDED: Final = ("/live", "/settings/export")
 
 
 class PageTiming(Struct, frozen=True):

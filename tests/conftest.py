@@ -87,6 +87,8 @@ def _isolated_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """Hide the user's own prompts, libraries and settings from the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DITTYBAG_HOME", str(tmp_path_factory.mktemp("dittybag")))
+        # A new process would make one for nearly every test.
+        patch.setenv("DITTYBAG_AUTO_BACKUP", "off")
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         for variable in ("DITTYBAG_PROFILE", "DITTYBAG_PROJECT", "DITTYBAG_DATABASE_URL", "TWIG_DATA_DIR"):
             patch.delenv(variable, raising=False)

@@ -28,6 +28,7 @@ _FILE_ENDING: Final = ".db"
 _WORKSPACE: Final = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}"
 _YES: Final = ("1", "true", "yes", "on")
 _NO: Final = ("", "0", "false", "no", "off")
+_TEMPORARY_FOLDERS: Final = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # nothing is written there
 #: Maximum number of requests in a rate limit or its burst.
 _MAX_REQUESTS: Final = 1_000_000
 
@@ -91,6 +92,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     actor: str | None = None
     #: Whether this is the demo, whose workspace does not last.
     is_demo: bool = False
+    #: Whether the first write of a day makes a backup of a SQLite file.
+    auto_backup: bool = True
+    #: Folders for temporary files, whose databases are not backed up automatically.
+    temporary_folders: tuple[str, ...] = ()
 
     @property
     def has_automatic_project(self) -> bool:
@@ -154,6 +159,8 @@ def settings(
         idle_seconds=None if until_idle is None else _seconds("--until-idle", until_idle),
         access_log=access_log or _boolean(environment, "DITTYBAG_ACCESS_LOG"),
         actor=environment.get("DITTYBAG_ACTOR") or None,
+        auto_backup=_boolean(environment, "DITTYBAG_AUTO_BACKUP", default="on"),
+        temporary_folders=(*_TEMPORARY_FOLDERS, *filter(None, [environment.get("TMPDIR")])),
     )
 
 
@@ -163,8 +170,8 @@ def settings_from_process(**flags: str | bool | Sequence[str] | None) -> Setting
 
 
 def environment_with_home(home: str) -> dict[str, str]:
-    """Return this process's environment with another data folder."""
-    return {**os.environ, "DITTYBAG_HOME": home}
+    """Return this process's environment with another data folder, for a workspace that does not last."""
+    return {**os.environ, "DITTYBAG_HOME": home, "DITTYBAG_AUTO_BACKUP": "off"}
 
 
 def environment_with_database(settings: Settings) -> dict[str, str]:
@@ -370,8 +377,8 @@ def _data_folder(environment: Mapping[str, str], program: str) -> str:
     return user_data_dir(program, appauthor=False)
 
 
-def _boolean(environment: Mapping[str, str], name: str) -> bool:
-    value = environment.get(name, "").strip().lower()
+def _boolean(environment: Mapping[str, str], name: str, *, default: str = "") -> bool:
+    value = environment.get(name, "").strip().lower() or default
     if value in _YES:
         return True
     if value in _NO:

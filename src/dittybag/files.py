@@ -13,12 +13,12 @@ from typing import BinaryIO, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-_NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
+NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 #: Non-blocking: opening a named pipe would otherwise wait for a writer.
 _FILE: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 #: Fails if the name is taken, even by a link that leads nowhere.
-NEW_FILE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
+NEW_FILE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_FOLLOW
 
 #: Error codes of file systems without hard links.
 NO_HARD_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -61,6 +61,13 @@ class TooManyFiles(Exception):
 def describe(error: OSError) -> str:
     """Why an operation failed, for the end of a sentence."""
     return (error.strerror or str(error) or "unknown reason").lower()
+
+
+def display_path(path: str) -> str:
+    """A path for messages, with `~` for the home directory."""
+    own = os.path.expanduser("~")
+    is_inside = own != os.sep and os.path.join(path, "").startswith(os.path.join(own, ""))
+    return f"~{path[len(own) :]}" if is_inside else path
 
 
 # Writing
@@ -200,7 +207,7 @@ def unlock(descriptor: int) -> None:
 def locked(path: AnyPath, seconds: float) -> Iterator[None]:
     """Hold the lock on a file, which is created if it is missing. Raises `LockTimeout` after `seconds`."""
     end = time.monotonic() + seconds
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o600)
     try:
         while not try_lock(descriptor):
             if time.monotonic() >= end:
@@ -216,7 +223,7 @@ def locked(path: AnyPath, seconds: float) -> Iterator[None]:
 
 def open_folder(name: AnyPath, parent: int | None = None) -> int:
     """Open a folder. Below `parent`, an open folder, its name must not be a link."""
-    return os.open(name, _FOLDER if parent is None else _FOLDER | _NO_FOLLOW, dir_fd=parent)
+    return os.open(name, _FOLDER if parent is None else _FOLDER | NO_FOLLOW, dir_fd=parent)
 
 
 def open_below(root: AnyPath | int, path: str, *, make: bool = False) -> int:
@@ -241,7 +248,7 @@ def open_below(root: AnyPath | int, path: str, *, make: bool = False) -> int:
 
 def open_regular(name: AnyPath, parent: int | None = None, *, follow_links: bool = False) -> int:
     """Open a regular file for reading. Raises `NotRegularFile`, and `OSError` for a link."""
-    descriptor = os.open(name, _FILE if follow_links else _FILE | _NO_FOLLOW, dir_fd=parent)
+    descriptor = os.open(name, _FILE if follow_links else _FILE | NO_FOLLOW, dir_fd=parent)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise NotRegularFile(name)

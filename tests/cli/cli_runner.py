@@ -23,7 +23,8 @@ def dittybag(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command and check its exit status."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("DITTYBAG_")}
-    environment = inherited | {"DITTYBAG_HOME": str(home), "NO_COLOR": "1"} | dict(variables)
+    own = {"DITTYBAG_HOME": str(home), "DITTYBAG_AUTO_BACKUP": "off", "NO_COLOR": "1"}
+    environment = inherited | own | dict(variables)
     result = run("dittybag", *arguments, stdin=stdin, env=environment)
     assert result.returncode == status, result
     return result

@@ -41,7 +41,9 @@ def run_in_terminal(
     process = ForkedProcess(
         "dittybag",
         *arguments,
-        env=inherited | {"DITTYBAG_HOME": str(home), "TERM": "xterm", "PAGER": "cat"} | dict(variables),
+        env=inherited
+        | {"DITTYBAG_HOME": str(home), "DITTYBAG_AUTO_BACKUP": "off", "TERM": "xterm", "PAGER": "cat"}
+        | dict(variables),
         stdin=terminal,
         stdout=terminal if stdout is None else stdout,
         stderr=terminal,

@@ -468,7 +468,7 @@ def test_random_corruption_is_reported_or_harmless(home: Path) -> None:
         for file in home.glob("default.db*"):
             file.unlink()
         path.write_bytes(content)
-        health = run_checks(config, lambda text: None)
+        health = run_checks(config, lambda *progress: None)
         assert path.read_bytes() == content, (number, corrupt.__name__)
         bad = [item for item in health.findings if item.level in ("error", "warning")]
         assert all(item.fix for item in bad), (number, bad)
@@ -495,6 +495,29 @@ def test_a_damaged_log_file_is_not_an_error_and_is_left_unchanged(home: Path) ->
         path.write_bytes(sound)
         log.write_bytes(content)
         (home / "default.db-shm").unlink(missing_ok=True)
-        health = run_checks(config, lambda text: None)
+        health = run_checks(config, lambda *progress: None)
         assert (path.read_bytes(), log.read_bytes()) == (sound, bytes(content))
         assert [item for item in health.findings if item.level == "error"] == []
+
+
+def test_each_fix_is_named_once_and_that_of_an_error_first(home: Path) -> None:
+    home.chmod(0o755)
+    (home / "default.db").chmod(0o644)
+    for name in ("b", "a"):
+        library = home / "libraries" / name
+        library.mkdir(parents=True)
+        for file in ("one", "two"):
+            (library / f"{file}.md").write_text("---\n[broken\n---\nx")
+    sql(home / "default.db", "DELETE FROM prompt_index", "DELETE FROM resource_index")
+    found = run_doctor(home, status=1)
+    fixes = [item["fix"] for item in found["fixes"]]
+    assert len(set(fixes)) == len(fixes)
+    assert set(fixes) == {item["fix"] for item in found["findings"] if item["level"] != "ok"}
+    levels = [item["level"] for item in found["fixes"]]
+    assert levels == sorted(levels, key=["error", "warning", "note"].index)
+    assert levels[0] == "error"
+    lines = dittybag(home, "doctor", status=1).stdout.splitlines()
+    first = lines.index("What to do, the most important first:") + 1
+    assert [line for line in lines[first:] if any(line.endswith(f". {fix}") for fix in fixes)] == [
+        f"{number:>3}. {fix}" for number, fix in enumerate(fixes, 1)
+    ]

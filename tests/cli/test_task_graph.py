@@ -19,7 +19,7 @@ from dittybag.assembly.workspace_session import with_workspace
 from dittybag.cli.output import display_width
 from dittybag.cli.task_mermaid import escape_label, mermaid_lines
 from dittybag.cli.task_tree import ASCII, MAX_DEPTH, UNICODE, TreeSigns, tree_lines
-from dittybag.config import settings
+from dittybag.config import environment_with_home, settings
 from dittybag.domain.task_graph import TaskGraph
 from dittybag.domain.task_order import direct_edges, work_order
 from dittybag.services.caller import Caller
@@ -245,7 +245,7 @@ async def fill_with_many(workspace: Workspace) -> None:
 
 def fill_home(folder: Path, work: Callable[[Workspace], Awaitable[None]]) -> Path:
     with ThreadPoolExecutor(1) as executor:
-        executor.submit(with_workspace, settings({"DITTYBAG_HOME": os.fspath(folder)}), work).result()
+        executor.submit(with_workspace, settings(environment_with_home(os.fspath(folder))), work).result()
     return folder
 
 

@@ -45,7 +45,7 @@ def start(home: Path, *arguments: str, stdout: int = subprocess.PIPE) -> Iterato
     with ForkedProcess(
         "dittybag",
         *("task", "next", *arguments),
-        env={**inherited, "DITTYBAG_HOME": str(home)},
+        env={**inherited, "DITTYBAG_HOME": str(home), "DITTYBAG_AUTO_BACKUP": "off"},
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,

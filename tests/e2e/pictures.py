@@ -12,7 +12,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from dittybag.cli.sample_history import fill_demo
 from dittybag.cli.sample_workspace import PROJECT, write_library
-from dittybag.config import settings
+from dittybag.config import environment_with_home, settings
 from tests.e2e.web_server_process import WebServerProcess
 from tests.programs import CHROMIUM
 from tests.stdio_server_process import ROOT
@@ -116,7 +116,7 @@ def film_tour(page: Page, base: str, server: WebServerProcess) -> Film:
 
 def main() -> None:
     home = Path(tempfile.mkdtemp())
-    chosen = settings({"DITTYBAG_HOME": str(home)})
+    chosen = settings(environment_with_home(str(home)))
     fill_demo(chosen)
     write_library(home)
     FOLDER.mkdir(exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from dittybag.assembly.workspace_session import with_workspace
-from dittybag.config import settings
+from dittybag.config import environment_with_home, settings
 from dittybag.domain.changes import Interface
 from dittybag.domain.errors import Conflict
 from dittybag.services.caller import Caller
@@ -40,7 +40,7 @@ class SharedTasks:
 
         # Playwright already runs an event loop in this thread.
         with ThreadPoolExecutor(1) as executor:
-            chosen = settings({"DITTYBAG_HOME": os.fspath(self.home)})
+            chosen = settings(environment_with_home(os.fspath(self.home)))
             return executor.submit(with_workspace, chosen, in_workspace).result()
 
     def add(self, title: str, **fields: Any) -> int:
@@ -97,7 +97,7 @@ class SharedTasks:
             await _fill(workspace, Caller(project.id, "planner", interface="mcp"), self.ids)
 
         with ThreadPoolExecutor(1) as executor:
-            chosen = settings({"DITTYBAG_HOME": os.fspath(self.home)})
+            chosen = settings(environment_with_home(os.fspath(self.home)))
             executor.submit(with_workspace, chosen, create).result()
 
 

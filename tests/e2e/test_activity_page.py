@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from dittybag.assembly.workspace_session import with_workspace
-from dittybag.config import settings
+from dittybag.config import environment_with_home, settings
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from tests.e2e.conftest import SCREENS, BrowserWindows, PageCheck, Screen
@@ -242,7 +242,7 @@ def test_a_token_shows_only_visible_projects_and_own_tasks(
     home = tmp_path_factory.mktemp("tokens")
     # Playwright already runs an event loop in this thread.
     with ThreadPoolExecutor(1) as executor:
-        chosen = settings({"DITTYBAG_HOME": str(home)})
+        chosen = settings(environment_with_home(str(home)))
         tokens = executor.submit(with_workspace, chosen, _create_accounts).result()
     with WebServerProcess(home, "--auth", "tokens") as server:
         server.call("task_create", token=tokens["bert"], title="Bert's task")

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Dialog, Page
 
 from dittybag.assembly.workspace_session import with_workspace
-from dittybag.config import settings
+from dittybag.config import environment_with_home, settings
 from dittybag.domain.prompts import Argument
 from dittybag.services.caller import Caller
 from dittybag.services.task_queue import ClaimRequest
@@ -125,7 +125,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProces
         )
     with ThreadPoolExecutor(1) as executor:
         executor.submit(
-            with_workspace, settings({"DITTYBAG_HOME": os.fspath(home)}), create_hostile_entities
+            with_workspace, settings(environment_with_home(os.fspath(home))), create_hostile_entities
         ).result()
     with WebServerProcess(home) as server:
         yield server

@@ -31,7 +31,7 @@ class WebServerProcess:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             bufsize=0,
-            env=inherited | {"DITTYBAG_HOME": str(home)} | (variables or {}),
+            env=inherited | {"DITTYBAG_HOME": str(home), "DITTYBAG_AUTO_BACKUP": "off"} | (variables or {}),
         )
         #: A sign-in link that works once; with token authentication, the URL of the web UI.
         self.link = self.wait_for(r"Web UI: (\S+)")

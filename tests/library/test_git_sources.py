@@ -298,7 +298,7 @@ def ended(process: int) -> bool:
 
 def test_progress_is_reported(repository: Path, home: str) -> None:
     lines: list[str] = []
-    add(home, f"file://{repository}", progress=lines.append)
+    add(home, f"file://{repository}", progress=lambda line, done=0, total=0, /: lines.append(line))
     # The last line of what Git has written since the last look.
     assert any("objects" in line or "->" in line for line in lines)
     assert all("\n" not in line and "\r" not in line and "\x1b" not in line for line in lines)

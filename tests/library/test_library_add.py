@@ -201,7 +201,7 @@ def test_a_link_added_during_a_copy_wins_the_name(tmp_path: Path) -> None:
     source = write_files(tmp_path / "source", FILES)
     lines: list[str] = []
 
-    def add_link(line: str) -> None:
+    def add_link(line: str, done: int = 0, total: int = 0, /) -> None:
         if not lines:
             add(home, str(source), name="same", link=True)
         lines.append(line)

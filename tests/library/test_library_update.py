@@ -246,7 +246,7 @@ def test_concurrent_updates_do_not_undo_each_other(scene: UpdateScene) -> None:
     scene.change_source()
     other: list[UpdateResult] = []
 
-    def meanwhile(line: str) -> None:
+    def meanwhile(line: str, done: int = 0, total: int = 0, /) -> None:
         if not other:
             other.append(scene.update())
 

@@ -224,7 +224,7 @@ async def test_a_log_with_purged_tasks_of_a_project_is_copied(
     await session.workspace.purges.run(session.caller, Selection(before=now + 1))
     target = await backend.open(backend.new_location())
     try:
-        await copy_workspace(session.store, target, lambda text: None)
+        await copy_workspace(session.store, target, lambda *progress: None)
         assert await stored_entities(target) == await stored_entities(session.store)
         copied = await open_session(target)
         assert await log_of_tasks(copied) == await log_of_tasks(session)

@@ -362,7 +362,7 @@ async def test_a_purged_log_is_copied_and_ids_do_not_come_back(
     await session.workspace.purges.run(session.caller, Selection(before=await time_now(session) + 1))
     target = await backend.open(backend.new_location())
     try:
-        await copy_workspace(session.store, target, lambda text: None)
+        await copy_workspace(session.store, target, lambda *progress: None)
         assert await stored_entities(target) == await stored_entities(session.store)
         assert await log_of(target) == await log_of(session.store)
         copied = await open_session(target)

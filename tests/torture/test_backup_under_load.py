@@ -97,14 +97,16 @@ def test_every_backup_made_under_load_restores_to_one_point_in_time(tmp_path: Pa
     assert during > BACKUPS * 5, "the servers must write while backups are made"
     for file, _, change in backups:
         elsewhere = tmp_path / "restored" / file.name
-        restore(str(file), str(elsewhere), force=False, report=lambda text: None)
+        restore(str(file), str(elsewhere), force=False, report=lambda *progress: None)
         with closing(SqliteAudit(elsewhere)) as audit:
             audit.check()
         # One point in time: the log equals that of the live database up to one change.
         log = read_log(elsewhere, 1 << 62)
         assert log[-1][0] == change
         assert log == read_log(database, change)
-        health = run_checks(settings({"DITTYBAG_HOME": str(tmp_path)}, db=str(elsewhere)), lambda text: None)
+        health = run_checks(
+            settings({"DITTYBAG_HOME": str(tmp_path)}, db=str(elsewhere)), lambda *progress: None
+        )
         assert [item for item in health.findings if item.level in ("warning", "error")] == []
     last = data(dittybag(tmp_path, "doctor", "--json", "--db", str(elsewhere)))
     assert (last["errors"], last["warnings"]) == (0, 0)

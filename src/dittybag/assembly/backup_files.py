@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dittybag.config import Settings
+from dittybag.domain.progress import ReportProgress
 from dittybag.storage.sqlite import backups
 from dittybag.storage.sqlite.backups import BackupResult, FileRefused, Reason, RestoreResult
-from dittybag.storage.sqlite.integrity_check import ReportProgress
 
 __all__ = ["BackupResult", "FileRefused", "Reason", "RestoreResult", "back_up", "restore"]
 

@@ -13,7 +13,7 @@ from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it i
 from dittybag.assembly.entry_check import entry_problem
 from dittybag.assembly.store_factory import is_file
 from dittybag.clients.client_errors import ClientFileError, MalformedConfig
-from dittybag.clients.connector import ConfigTarget, Launch, connect, connection_status
+from dittybag.clients.connector import ConfigTarget, Launch, connect, connection_status, disconnect
 from dittybag.clients.edit_records import EditRecords
 from dittybag.clients.http_snippets import http_snippet
 from dittybag.clients.known_clients import CLIENTS, LocalMachine, McpClient
@@ -95,6 +95,24 @@ class LocalConnections:
         if client is None or self._machine is None:
             raise ConnectionFailed("There is no client with this name on this machine")
         return await asyncio.to_thread(self._connect, client, self._machine, project)
+
+    async def disconnect(self, name: str) -> str:
+        client = CLIENTS.get(name)
+        if client is None or self._machine is None:
+            raise ConnectionFailed("There is no client with this name on this machine")
+        return await asyncio.to_thread(self._disconnect, client, self._machine)
+
+    def _disconnect(self, client: McpClient, machine: LocalMachine) -> str:
+        try:
+            target = ConfigTarget.resolve(client, "user", machine, _NAME)
+            assert target is not None
+            result = disconnect(target, self._settings.home, check=entry_problem)
+        except ClientFileError as error:
+            raise ConnectionFailed(f"{one_line(str(error), 500)}: {error.advice}") from error
+        if result.state == "absent":
+            return f"{client.title} was not connected"
+        restored = ". The entry that existed before was restored" if result.has_previous else ""
+        return f"{client.title} is no longer connected: restart it to end its running server{restored}"
 
     def _connect(self, client: McpClient, machine: LocalMachine, project: str) -> str:
         try:

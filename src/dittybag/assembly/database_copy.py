@@ -5,7 +5,8 @@ from __future__ import annotations
 from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.assembly.store_factory import opened_store
-from dittybag.exchange.workspace_copy import CopyResult, ReportProgress, copy_workspace
+from dittybag.domain.progress import ReportProgress
+from dittybag.exchange.workspace_copy import CopyResult, copy_workspace
 
 
 def copy(source: str, target: str, report: ReportProgress) -> CopyResult:

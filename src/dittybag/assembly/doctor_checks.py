@@ -11,16 +11,27 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag import __version__
+from dittybag.assembly.automatic_backups import (
+    database_option,
+    last_error,
+    newest_backup,
+    restore_command,
+    stored_backups,
+    unwritable_folder,
+)
+from dittybag.assembly.backup_names import has_automatic_backups
 from dittybag.assembly.tool_costs import ToolCost, tool_costs
 from dittybag.config import Settings
-from dittybag.domain.display import format_count, format_size
-from dittybag.domain.errors import StorageError, StorageFailed
+from dittybag.domain.display import format_count, format_moment, format_size
+from dittybag.domain.errors import StorageDamaged, StorageError, StorageFailed, StorageForeign
+from dittybag.domain.progress import ReportProgress
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.backups import ASIDE_INFIX, TEMPORARY_SUFFIX
-from dittybag.storage.sqlite.integrity_check import CheckedPart, IntegrityProblem, LargeEntity, ReportProgress
+from dittybag.storage.sqlite.integrity_check import CheckedPart, IntegrityProblem, LargeEntity
 from dittybag.storage.sqlite.snapshots import open_snapshot
 
 __all__ = [
@@ -74,6 +85,15 @@ class Finding(Struct, frozen=True):
     can_fix: bool = False
 
 
+class Fix(Struct, frozen=True):
+    """A fix for one or several findings."""
+
+    text: str
+    #: The highest level of the findings.
+    level: Level
+    topics: list[str]
+
+
 class DoctorReport(Struct, frozen=True):
     """The results of all checks."""
 
@@ -82,6 +102,18 @@ class DoctorReport(Struct, frozen=True):
     costs: list[ToolCost]
     prompts: list[LargeEntity]
     resources: list[LargeEntity]
+
+    @property
+    def fixes(self) -> list[Fix]:
+        """Each fix once, those of errors first."""
+        found: dict[str, Fix] = {}
+        for level in ("error", "warning", "note"):
+            for finding in self.findings:
+                if finding.fix and finding.level == level:
+                    fix = found.setdefault(finding.fix, Fix(finding.fix, finding.level, []))
+                    if finding.topic not in fix.topics:
+                        fix.topics.append(finding.topic)
+        return list(found.values())
 
 
 def rebuild_search_index(settings: Settings) -> None:
@@ -95,7 +127,8 @@ def run_checks(settings: Settings, report: ReportProgress) -> DoctorReport:
     findings = [
         *_run_check("dittybag", _program),
         *_run_check("sqlite", _engine),
-        *_run_check("database", lambda: _database(settings, report, largest)),
+        *_run_check("database", lambda: _database_or_damage(settings, report, largest)),
+        *_run_check("backups", lambda: _backups(settings)),
         *_run_check("space", lambda: _space(settings.database)),
         *_run_check("leftovers", lambda: _leftovers(settings)),
     ]
@@ -143,13 +176,28 @@ def _engine() -> Iterator[Finding]:
 # The database
 
 
+def _database_or_damage(
+    settings: Settings, report: ReportProgress, largest: list[list[LargeEntity]]
+) -> Iterator[Finding]:
+    """Check the database; if it cannot be read at all, name the backup to restore."""
+    try:
+        yield from _database(settings, report, largest)
+    except (StorageDamaged, StorageForeign) as error:
+        found = finding_from_error("database", error)
+        yield found if newest_backup(settings) is None else replace(found, fix=_restore_command(settings))
+
+
 def _database(
     settings: Settings, report: ReportProgress, largest: list[list[LargeEntity]]
 ) -> Iterator[Finding]:
     path = settings.database
     if not os.path.lexists(path):
         message = f"There is no database at {path} yet; the first command that writes creates it"
-        yield Finding("note", "database", message, "Add something, or try dittybag demo")
+        if newest_backup(settings) is None:
+            yield Finding("note", "database", message, "Add something, or try dittybag demo")
+        else:
+            message = f"There is no database at {path}, but there are backups of it"
+            yield Finding("warning", "database", message, _restore_command(settings))
         return
     if not os.path.isfile(path):  # noqa: PTH113  # pathlib is slow to import
         yield Finding(
@@ -240,7 +288,7 @@ def _inside(
         if number == NEWEST_SCHEMA and not flaws:
             if integrity_check.has_pending_purge(connection):
                 message = "A purge was interrupted: purged content may still be in free pages of the file"
-                fix = f"dittybag purge --resume{_database_option(settings)}"
+                fix = f"dittybag purge --resume{database_option(settings)}"
                 yield Finding("warning", "purge", message, fix)
             count, size = integrity_check.orphans(connection)
             if count:
@@ -293,7 +341,7 @@ def _part_findings(settings: Settings, flaws: list[IntegrityProblem], *, complet
 
 def _remedy(settings: Settings, part: CheckedPart) -> str:
     if part == "index":
-        return f"dittybag doctor --fix{_database_option(settings)}"
+        return f"dittybag doctor --fix{database_option(settings)}"
     if part == "structure":
         recover = f"sqlite3 {shlex.quote(settings.database)} .recover"
         return f"{_restore_command(settings)}; without a backup, {recover} prints what is still readable"
@@ -301,12 +349,38 @@ def _remedy(settings: Settings, part: CheckedPart) -> str:
 
 
 def _restore_command(settings: Settings) -> str:
-    return f"dittybag restore BACKUP --force{_database_option(settings)} (the current file is kept)"
+    newest = newest_backup(settings)
+    if newest is None:
+        return f"dittybag restore BACKUP --force{database_option(settings)} (the current file is kept)"
+    made = format_moment(newest.made_at)
+    return f"{restore_command(settings, newest)} (the newest backup, from {made}; the current file is kept)"
 
 
-def _database_option(settings: Settings) -> str:
-    """The option that names this database, or an empty string for the default one."""
-    return "" if settings.is_default_database else f" --db {shlex.quote(settings.database)}"
+# Backups
+
+
+def _backups(settings: Settings) -> Iterator[Finding]:
+    found, error = stored_backups(settings), last_error(settings)
+    if found:
+        size = format_size(sum(backup.bytes for backup in found))
+        words = f"{format_count(len(found), 'backup')} in the data folder, {size}; the newest is from"
+        message = f"{words} {format_moment(found[0].made_at)}"
+    else:
+        message = "There are no backups in the data folder"
+    by_hand = f"dittybag backup FILE{database_option(settings)} makes a backup"
+    if error is not None and settings.auto_backup:
+        fix = f"Remove the cause: the next write tries again after an hour. {by_hand}"
+        yield Finding("warning", "backups", f"The last automatic backup failed: {error}. {message}", fix)
+    elif has_automatic_backups(settings) and (folder := unwritable_folder(settings)):
+        fix = f"chmod u+rwx {shlex.quote(folder)}, as its owner, or set DITTYBAG_HOME"
+        yield Finding("warning", "backups", f"You cannot write to {folder}, so there are no new backups", fix)
+    elif found:
+        yield Finding("ok", "backups", message)
+    elif not has_automatic_backups(settings):
+        reason = "none are made automatically" if settings.auto_backup else "DITTYBAG_AUTO_BACKUP is off"
+        yield Finding("note", "backups", f"{message}: {reason}", by_hand)
+    elif os.path.lexists(settings.database):
+        yield Finding("note", "backups", f"{message} yet", "The next write makes one")
 
 
 # Disk, leftovers, libraries

@@ -51,12 +51,13 @@ async def open_store(
     read_only: bool = False,
     replicas: Sequence[str] = (),
     clock: Callable[[], int] | None = None,
+    after_commit: Callable[[], None] | None = None,
 ) -> Store:
     """Open a database. A missing one is created, or raises `WorkspaceNotFound` without `create`.
 
     With `read_only`, a file that cannot be written is opened as well. `replicas`: the URLs of read replicas.
-    `clock`: what changes take their times from (default: the clock of this machine).
-    Raises `SettingsError` and `StorageError`.
+    `clock`: what changes take their times from (default: the clock of this machine). `after_commit` is called
+    in the writer's thread of a SQLite store. Raises `SettingsError` and `StorageError`.
     """
     if not create and is_missing(database):
         raise WorkspaceNotFound(database)
@@ -65,7 +66,9 @@ async def open_store(
             raise SettingsError("--read-replica needs a PostgreSQL database")
         from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
-        return SqliteStore(database, clock or now_microseconds, read_only=read_only)
+        return SqliteStore(
+            database, clock or now_microseconds, read_only=read_only, after_commit=after_commit
+        )
     try:
         from dittybag.storage.postgres.postgres_store import PostgresStore
     except ImportError as error:

@@ -69,6 +69,7 @@ class WebMiddleware:
 
     def _build(self) -> WebApp:
         from dittybag.assembly.client_connections import LocalConnections
+        from dittybag.assembly.web_maintenance import LocalMaintenance
         from dittybag.web.app import WebApp
         from dittybag.web.library_checks import LibraryChecks
         from dittybag.web.prompt_tags import TagCache
@@ -91,6 +92,7 @@ class WebMiddleware:
             has_terminal=self._print_link is not None,
             person=self._settings.actor or local_user_name(),
             connections=LocalConnections(self._settings, is_local=not self._needs_token),
+            maintenance=LocalMaintenance(self._settings),
             request_log=self._request_log,
         )
         return WebApp(context, self._sessions, print_link=self._print_link, owner_secret=self._owner_secret)

@@ -19,6 +19,7 @@ from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace, WorkspaceSession
 
 if TYPE_CHECKING:
+    from dittybag.assembly.backup_trigger import BackupTrigger
     from dittybag.library.library_service import LibraryService
     from dittybag.library.render.template_renderer import TemplateRenderer
     from dittybag.services.template_service import TemplateService
@@ -56,9 +57,34 @@ async def open_workspace(
     changes take their times from, in microseconds since 1970.
     """
     store = await open_store(
-        settings.database, create=create, read_only=settings.read_only, replicas=replicas, clock=clock
+        settings.database,
+        create=create,
+        read_only=settings.read_only,
+        replicas=replicas,
+        clock=clock,
+        after_commit=_AfterCommit(settings),
     )
     return Workspace(store, syntax or _OnDemandSyntax())
+
+
+class _AfterCommit:
+    """Starts automatic backups. Their modules are imported with the first write."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings: Settings | None = settings
+        self._trigger: BackupTrigger | None = None
+
+    def __call__(self) -> None:
+        if self._settings is not None:
+            from dittybag.assembly.backup_names import has_automatic_backups
+
+            if has_automatic_backups(self._settings):
+                from dittybag.assembly.backup_trigger import BackupTrigger
+
+                self._trigger = BackupTrigger(self._settings)
+            self._settings = None
+        if self._trigger is not None:
+            self._trigger.note_commit()
 
 
 def with_workspace(

@@ -33,6 +33,7 @@ _EXIT_TIMEOUT_SECONDS: Final = 20
 
 #: At most this many lines of a response are printed.
 _MAX_LINES: Final = 12
+_NO_BACKUPS: Final = {"DITTYBAG_AUTO_BACKUP": "off"}
 
 _MAX_TEXT: Final = 40
 
@@ -189,12 +190,12 @@ def command(keep: str | None, *, once: bool, browser: bool) -> None:
         if not (once or wants_json()) and sys.stdout.isatty():
             from dittybag.cli.sample_history import fill_demo
 
-            fill_demo(settings({}, db=database))
+            fill_demo(settings(_NO_BACKUPS, db=database))
             _serve(database, home, opens=browser)
             if keep:
                 click.echo(f"\nThe sample workspace is in {database}. {_reopen_line(database)}")
             return
-        with_workspace(settings({}, db=database), fill_sample)
+        with_workspace(settings(_NO_BACKUPS, db=database), fill_sample)
         client = DemoClient(database, home)
         try:
             if wants_json():

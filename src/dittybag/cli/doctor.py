@@ -140,6 +140,7 @@ def _data(health: DoctorReport, *, fixed: bool) -> dict[str, Any]:
             {"level": item.level, "topic": item.topic, "message": item.message, "fix": item.fix}
             for item in health.findings
         ],
+        "fixes": [{"fix": fix.text, "level": fix.level, "topics": fix.topics} for fix in health.fixes],
         "errors": _count(health, "error"),
         "warnings": _count(health, "warning"),
         "fixed": ["search index"] if fixed else [],
@@ -158,10 +159,13 @@ def _print(health: DoctorReport, *, fixed: bool) -> None:
     for finding in health.findings:
         mark = click.style(pad(marks[finding.level], room), fg=_MARKS[finding.level][2])
         click.echo(f"{mark}  {pad(finding.topic, topics)}  {one_line(finding.message, _MAX_MESSAGE)}")
-        if finding.fix and finding.level != "ok":
-            click.echo(f"{' ' * (room + topics + 4)}fix: {one_line(finding.fix, _MAX_MESSAGE)}")
     if fixed:
         click.echo("Rebuilt the search index")
+    if fixes := health.fixes:
+        click.echo("\nWhat to do, the most important first:")
+        for number, fix in enumerate(fixes, 1):
+            click.echo(f"{number:>3}. {one_line(fix.text, _MAX_MESSAGE)}")
+            click.secho(f"     {fix.level}: {', '.join(fix.topics)}", fg=_MARKS[fix.level][2])
     click.echo()
     print_table(
         ("profile", "tools", "bytes", "~tokens"),

@@ -9,7 +9,7 @@ import sys
 import click
 
 from dittybag.cli.error_output import ExitStatus, report, wants_json
-from dittybag.cli.output import print_json, progress
+from dittybag.cli.output import print_json, progress, report_section
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.display import format_count
@@ -68,7 +68,7 @@ def command(
                 project=options.project_name if options.project == AUTOMATIC else options.project,
                 history=history if history is not None else not folder,
                 overwrite=force,
-                on_progress=(lambda what, number: show(f"Exporting {what}: {number:,}")),
+                on_progress=lambda *counts: report_section(show, "Exporting", *counts),
             )
     except OSError as error:
         return _report_write_error(target, error)

@@ -10,7 +10,7 @@ import click
 from dittybag import files
 from dittybag.cli.error_output import wants_json
 from dittybag.cli.import_output import print_notes, report_problems
-from dittybag.cli.output import print_json, progress
+from dittybag.cli.output import print_json, progress, report_section
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace, temporary_workspace
 from dittybag.config import Settings, local_user_name
@@ -93,7 +93,7 @@ def command(
                 import_options,
                 format=form,
                 verbatim=verbatim,
-                on_progress=lambda what, number: show(f"Importing {what}: {number:,}"),
+                on_progress=lambda *counts: report_section(show, "Importing", *counts),
             )
     except (Invalid, SeveralConflicts, SourceFailed) as error:
         return _report_import_error(error)

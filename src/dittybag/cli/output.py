@@ -5,7 +5,6 @@ Data goes to standard output, everything else to standard error.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import unicodedata
@@ -25,6 +24,7 @@ from dittybag.domain.times import iso
 
 if TYPE_CHECKING:
     from dittybag.cli.table import Column
+    from dittybag.domain.progress import ReportProgress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -226,9 +226,11 @@ def format_time(moment: int) -> str:
 
 def format_path(path: str) -> str:
     """Format a path: on a terminal, with ~ for the home folder."""
-    home = os.path.expanduser("~")  # noqa: PTH111  # pathlib is slow to import
-    is_inside = len(home) > 1 and (path == home or path.startswith(home + os.sep))
-    return f"~{path[len(home) :]}" if is_inside and sys.stdout.isatty() else path
+    if not sys.stdout.isatty():
+        return path
+    from dittybag.files import display_path
+
+    return display_path(path)
 
 
 def print_diff(lines: Iterable[str], *, err: bool = False) -> None:
@@ -241,19 +243,20 @@ def print_diff(lines: Iterable[str], *, err: bool = False) -> None:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
+def progress() -> Iterator[ReportProgress]:
     """Show progress on one line of a terminal and clear it at the end; without a terminal, show nothing."""
     if not sys.stderr.isatty():
-        yield lambda text: None
+        yield lambda step, done=0, total=0, /: None
         return
-    import shutil
+    from dittybag.cli.progress_bar import ProgressBar
 
-    def show(text: str) -> None:
-        columns = shutil.get_terminal_size().columns - 1
-        sys.stderr.write(f"\r\x1b[2K{text[:columns]}")
-        sys.stderr.flush()
-
+    bar = ProgressBar()
     try:
-        yield show
+        yield bar.show
     finally:
-        show("")
+        bar.clear()
+
+
+def report_section(show: ReportProgress, verb: str, section: str, done: int, total: int) -> None:
+    """Show the progress of an import or export, which counts each kind of data."""
+    show(f"{verb} {section}" if total else f"{verb} {section}: {done:,}", done, total)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from dittybag.cli.error_output import ExitStatus, report_error, wants_json
 from dittybag.cli.history import find_project_id, project_names
-from dittybag.cli.output import clip_line, confirm, print_aside, print_lines, print_result
+from dittybag.cli.output import clip_line, confirm, note, print_aside, print_lines, print_result
 from dittybag.cli.param_types import past_time
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.display import format_count
@@ -88,7 +89,9 @@ def command(
         items = options.run(lambda session: session.workspace.purges.run(session.caller, selection))
     except PurgeUnfinished as error:
         return report_error(error, _RESUME)
-    return _print_purged(items, projects, purged=True)
+    _print_purged(items, projects, purged=True)
+    _name_backups(options)
+    return ExitStatus.OK
 
 
 async def _plan(
@@ -144,6 +147,17 @@ def _print_purged(items: list[PurgeItem], projects: dict[int, str], *, purged: b
     if not items:
         print_aside("Nothing to purge")
     return ExitStatus.OK
+
+
+def _name_backups(options: WorkspaceOptions) -> None:
+    """Say that automatic backups still contain what was purged."""
+    from dittybag.assembly.automatic_backups import stored_backups
+    from dittybag.assembly.store_factory import is_file
+
+    settings = options.settings
+    if is_file(settings.database) and (found := stored_backups(settings)):
+        made = format_count(len(found), "backup")
+        note(f"{made} may still contain it; to delete them, run: rm {shlex.join(one.file for one in found)}")
 
 
 def _item_data(item: PurgeItem, projects: dict[int, str]) -> dict[str, Any]:

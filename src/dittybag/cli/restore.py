@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def command(what: str, options: WorkspaceOptions, *, force: bool) -> int:
     """Restore an item to its state after a change, or a database from a backup.
 
-    WHAT is the number of a change, from `dittybag history`, or a backup file. Deleted items are re-created.
+    WHAT is the number of a change, from `dittybag history`, or a backup file; of an automatic backup, from
+    `dittybag backup --list`, the name is enough. Deleted items are re-created.
     Restoring an item can be undone. A backup replaces an existing database only with --force, which keeps the
     old database under another name.
 

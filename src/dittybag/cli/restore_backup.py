@@ -11,10 +11,12 @@ import click
 from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.output import clip_line, format_path, hint, print_aside, print_result, progress
 from dittybag.cli.workspace_options import WorkspaceOptions
+from dittybag.domain.display import format_moment
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
     from dittybag.assembly.backup_files import FileRefused, Reason
+    from dittybag.config import Settings
 
 _MAX_MESSAGE: Final = 200
 #: The longest path on common systems.
@@ -28,12 +30,14 @@ def restore_backup(options: WorkspaceOptions, file: str, *, force: bool) -> int:
     from dittybag.assembly.backup_files import FileRefused, restore
 
     settings = options.file_settings
-    path = os.path.expanduser(file)  # noqa: PTH111
+    path = _find_backup(settings, os.path.expanduser(file))  # noqa: PTH111
     try:
         with progress() as show:
             restored = restore(settings, path, force=force, report=show)
     except FileRefused as error:
-        return report_file_error(error, settings.database, restoring=True)
+        missing = error.reason == "missing" and error.path == path
+        hints = _backup_hints(settings) if missing else ()
+        return report_file_error(error, settings.database, *hints, restoring=True)
     warnings = [problem.message for problem in restored.problems]
     database, source = (format_path(printable_path(name)) for name in (restored.database, path))
     lines = [f"Restored {database} from {source}"]
@@ -54,6 +58,26 @@ def restore_backup(options: WorkspaceOptions, file: str, *, force: bool) -> int:
     return ExitStatus.OK
 
 
+def _find_backup(settings: Settings, file: str) -> str:
+    """Return the path of a backup; an automatic one may be given without its folder."""
+    if os.path.dirname(file) or os.path.lexists(file):  # noqa: PTH120
+        return file
+    from dittybag.assembly.automatic_backups import stored_backups
+
+    names = {os.path.basename(one.file): one.file for one in stored_backups(settings)}  # noqa: PTH119
+    return names.get(file, file)
+
+
+def _backup_hints(settings: Settings) -> list[str]:
+    """Return how to restore the newest automatic backup, if there is one."""
+    from dittybag.assembly.automatic_backups import newest_backup, restore_command
+
+    newest = newest_backup(settings)
+    if newest is None:
+        return []
+    return [f"the newest backup is from {format_moment(newest.made_at)}: {restore_command(settings, newest)}"]
+
+
 def printable_path(path: str) -> str:
     """Return the name of a file on one line, without control characters."""
     return one_line(click.format_filename(path), _MAX_PATH)
@@ -67,7 +91,7 @@ def print_warnings(messages: list[str], advice: str) -> None:
         hint(advice)
 
 
-def report_file_error(error: FileRefused, database: str, *, restoring: bool = False) -> ExitStatus:
+def report_file_error(error: FileRefused, database: str, *hints: str, restoring: bool = False) -> ExitStatus:
     """Report why a backup file cannot be written or restored, and return the exit status."""
     path = printable_path(error.path)
     quoted = shlex.quote(path)
@@ -106,5 +130,5 @@ def report_file_error(error: FileRefused, database: str, *, restoring: bool = Fa
         ),
     }
     status, code, message, hint = cases[error.reason]
-    report(message, hint, code=code)
+    report(message, hint, *hints, code=code)
     return status

@@ -139,7 +139,7 @@ def temporary_workspace(settings: Settings) -> Iterator[Settings]:
 
     with TemporaryDirectory(prefix="dittybag-", ignore_cleanup_errors=True) as folder:
         database = os.path.join(folder, "empty.db")  # noqa: PTH118  # pathlib is slow to import
-        temporary = replace(settings, database=database)
+        temporary = replace(settings, database=database, auto_backup=False)
         with_workspace(temporary, lambda workspace: workspace.projects.all())
         yield temporary
 

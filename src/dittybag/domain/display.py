@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from time import localtime, strftime
 from typing import Final
 
 _SECOND: Final = 1_000_000
@@ -32,6 +33,12 @@ def format_size(size: int) -> str:
 def format_count(number: int, one: str, many: str | None = None) -> str:
     """Format a count with its noun, as in `2 prompts`. `many` is an irregular plural."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def format_moment(microseconds: int) -> str:
+    """Format a time in the time zone of this machine, as in `17 Nov 2026, 09:12`."""
+    moment = localtime(microseconds / 1_000_000)
+    return f"{moment.tm_mday} {strftime('%b %Y, %H:%M', moment)}"
 
 
 def format_ago(then: int, now: int) -> str:

@@ -83,11 +83,23 @@ class _ExportRun:
             self._project = await find_project(self._transaction, self._sink.project)
         if self._project is not None or not self._sink.history:
             self._tasks = await self._find_tasks()
+        if self._project is None:
+            await self._count_all()
         for kind in ENTITY_TYPES:
             await self._export_entities(kind)
         if self._sink.history:
             await self._export_history()
         return self._progress.counts
+
+    async def _count_all(self) -> None:
+        """Find out how many entities and changes there are, for the progress."""
+        sizes = await self._transaction.projects.all()
+        self._progress.totals = {
+            "prompts": sum(size.prompts for size in sizes),
+            "resources": sum(size.resources for size in sizes),
+            "tasks": await self._transaction.tasks.count_all(),
+            "changes": await self._transaction.changes.newest_seq(),
+        }
 
     async def _find_tasks(self) -> set[int]:
         """Return the ids of the tasks to export, deleted ones included if the history is exported."""

@@ -51,6 +51,8 @@ class FileSource:
         self._notes: dict[str, None] = {}
         #: Arguments for prompts that declare none, by location and name.
         self.found_arguments: dict[tuple[str, str], tuple[Argument, ...]] = {}
+        #: How many items each section such as `prompts` has, if that is known before they are read.
+        self.totals: dict[str, int] = {}
 
     def entities(self, kind: Kind) -> Iterable[SourceEntry[SourceEntity]]:
         """The entities of a kind in the order of creation. Projects must be read first."""

@@ -161,6 +161,7 @@ class JsonSource(FileSource):
             raise SourceFailed(path, f"{problem}; this Dittybag reads version {VERSION}")
         self._export = export
         self.has_history = export.changes is not None
+        self.totals = {name: len(getattr(export, name) or ()) for name in (*_SECTIONS, *_HISTORY)}
         self._ids: dict[str, int] = {}
 
     def entities(self, kind: Kind) -> Iterator[SourceEntry[SourceEntity]]:

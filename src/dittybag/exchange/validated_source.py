@@ -37,6 +37,7 @@ class ValidatedSource:
         self.has_history = source.has_history
         self._source = source
         self._progress = ProgressCounter(on_progress)
+        self._progress.totals |= source.totals
         self._problems: list[Problem] = []
         self._more_problems = 0
         self._is_history_invalid = False

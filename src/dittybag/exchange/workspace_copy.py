@@ -6,7 +6,7 @@ its own log records the progress.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -18,13 +18,12 @@ from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import CopyRefused
 from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.progress import ReportProgress
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
 
 #: Number of changes to replay at a time.
 _CHUNK: Final = 500
-
-ReportProgress = Callable[[str], object]
 
 
 class CopyResult(Struct, frozen=True):
@@ -46,7 +45,7 @@ async def copy_workspace(source: Store, target: Store, report: ReportProgress) -
         replay = partial(_replay, changes=chunk, contents=contents, is_first=done == 0)
         await target.write(replay, actor="")
         done = chunk[-1].seq
-        report(f"Copying: {done:,} of {max(total, done):,} changes")
+        report("Copying changes", done, max(total, done))
     accounts = await source.read(_read_accounts, slow=True)
     await target.write(partial(_write_accounts, found=accounts), actor="")
     return CopyResult(done, done - start, await _compare(source, target, report))
@@ -139,12 +138,12 @@ async def _write_accounts(transaction: Transaction, found: _Accounts) -> None:
 
 async def _compare(source: Store, target: Store, report: ReportProgress) -> dict[str, int]:
     """Compare both stores. Returns the number of entities by kind. Raises `CopyRefused`."""
-    seq = 0
+    seq, total = 0, await _newest_seq(source)
     while ours := await _changes_since(source, seq):
         if ours != await _changes_since(target, seq):
             raise CopyRefused(f"its log differs after change {seq}")
         seq = ours[-1].seq
-        report(f"Comparing: {seq:,} changes")
+        report("Comparing changes", seq, max(total, seq))
     return {kind: await _compare_entities(source, target, kind, report) for kind in ENTITY_TYPES}
 
 
@@ -157,7 +156,7 @@ async def _compare_entities(source: Store, target: Store, kind: Kind, report: Re
             await _compare_contents(source, target, entity)
         count += len(ours)
         number = getattr(ours[-1], ENTITY_TYPES[kind].key)
-        report(f"Comparing: {count:,} {kind}s")
+        report(f"Comparing {kind}s: {count:,}")
     if await _entities(target, kind, number):
         raise CopyRefused(f"it contains additional {kind}s")
     return count

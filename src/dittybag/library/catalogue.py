@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from dittybag.domain.errors import LibraryPromptNotFound
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
+from dittybag.files import display_path
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
-from dittybag.library.library_folders import display_path
 from dittybag.library.loaded_library import LoadedLibrary
 
 

@@ -38,6 +38,7 @@ from dittybag.domain.errors import (
     SourceNotFound,
 )
 from dittybag.domain.libraries import library_name
+from dittybag.domain.progress import ReportProgress
 from dittybag.library import atomic_install, starter_library
 from dittybag.library.file_walk import walk
 from dittybag.library.install_records import (
@@ -51,7 +52,7 @@ from dittybag.library.install_records import (
     records_folder,
 )
 from dittybag.library.relative_paths import MAX_NAME_BYTES, path_problem, printable, replace_surrogates
-from dittybag.library.sources.limited_copy import LimitedCopy, Progress, SkippedFile
+from dittybag.library.sources.limited_copy import LimitedCopy, SkippedFile
 from dittybag.library.sources.source_argument import LibrarySource, parse_source
 from dittybag.library.update_merge import MergePlan, plan_merge
 
@@ -105,7 +106,7 @@ def add(
     name: str | None = None,
     folder: str | None = None,
     link: bool = False,
-    progress: Progress | None = None,
+    progress: ReportProgress | None = None,
 ) -> AddResult:
     """Add a folder, a zip file or a Git repository as a library.
 
@@ -157,7 +158,7 @@ def create(home: str, name: str) -> AddResult:
 
 
 def update(
-    home: str, name: str, *, overwrite: bool = False, progress: Progress | None = None
+    home: str, name: str, *, overwrite: bool = False, progress: ReportProgress | None = None
 ) -> UpdateResult:
     """Update a library from its source and keep local edits.
 
@@ -428,7 +429,7 @@ def _link(home: str, name: str, source: LibrarySource, subfolder: str) -> AddRes
 
 
 def _fetch(
-    home: str, source: LibrarySource, subfolder: str, work: Path, progress: Progress | None
+    home: str, source: LibrarySource, subfolder: str, work: Path, progress: ReportProgress | None
 ) -> _FetchedSource:
     """Copy the files of a source to a folder inside `work`."""
     folder = work / "library"

@@ -149,9 +149,3 @@ def _is_folder(entry: os.DirEntry[str], problems: dict[str, str]) -> bool:
     except OSError as error:
         problems[entry.path] = f"cannot read this folder: {files.describe(error)}"
     return False
-
-
-def display_path(path: str) -> str:
-    """A path for messages, with `~` for the home directory."""
-    own = os.path.expanduser("~")
-    return f"~{path[len(own) :]}" if own != os.sep and path.startswith(os.path.join(own, "")) else path

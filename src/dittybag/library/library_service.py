@@ -20,9 +20,10 @@ from dittybag.domain.libraries import SOURCE_BYTES, FileProblem, LibraryPrompt, 
 from dittybag.domain.ports import Partials
 from dittybag.domain.prompts import verbatim_messages
 from dittybag.domain.role_marks import Message
+from dittybag.files import display_path
 from dittybag.library import install_records
 from dittybag.library.disk_thread import DiskThread
-from dittybag.library.library_folders import Directories, display_path
+from dittybag.library.library_folders import Directories
 from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.library.safe_folder import MissingFile, SafeFolder, UnreadableFile
 

@@ -19,6 +19,7 @@ from dittybag.services.task_service import TaskService
 
 if TYPE_CHECKING:
     from dittybag.services.account_service import AccountService
+    from dittybag.services.administration_service import AdministrationService
     from dittybag.services.change_batches import BatchService
     from dittybag.services.project_overview import OverviewService
     from dittybag.services.purge_service import PurgeService
@@ -61,6 +62,13 @@ class Workspace:
         from dittybag.services.account_service import AccountService
 
         return AccountService(self.store)
+
+    @cached_property
+    def administration(self) -> AdministrationService:
+        """Accounts and projects on behalf of a caller, imported on first use: only the web UI needs it."""
+        from dittybag.services.administration_service import AdministrationService
+
+        return AdministrationService(self.accounts, self.projects, self.history)
 
     @cached_property
     def purges(self) -> PurgeService:

@@ -55,6 +55,105 @@ class ClientConnections(Protocol):
         """Connect a client and return a message for the user. Raises `ConnectionFailed`."""
         ...
 
+    async def disconnect(self, name: str) -> str:
+        """Remove Dittybag from a client's configuration, and return a message. Raises `ConnectionFailed`."""
+        ...
+
+
+class BackupEntry(Struct, frozen=True, kw_only=True):
+    """A backup of the database."""
+
+    name: str
+    bytes: int
+    #: In microseconds since 1970.
+    made_at: int
+    is_automatic: bool
+
+
+class CheckFinding(Struct, frozen=True, kw_only=True):
+    """The result of a check."""
+
+    level: str
+    topic: str
+    message: str
+
+
+class CheckFix(Struct, frozen=True, kw_only=True):
+    """What to do about one or several findings."""
+
+    text: str
+    level: str
+    topics: Sequence[str]
+
+
+class CheckReport(Struct, frozen=True, kw_only=True):
+    """What `dittybag doctor` found."""
+
+    findings: Sequence[CheckFinding]
+    #: The most important first.
+    fixes: Sequence[CheckFix]
+
+
+class ImportPreview(Struct, frozen=True, kw_only=True):
+    """What an import would do, or has done."""
+
+    #: What the file is.
+    format: str
+    #: Numbers by kind of data, in the singular.
+    created: dict[str, int]
+    skipped: dict[str, int]
+    renamed: Sequence[str]
+    notes: Sequence[str]
+    #: Number of changes of history that are imported, too.
+    changes: int
+
+
+class MaintenanceFailed(Exception):
+    """The data could not be backed up, checked, exported or imported; the message says why."""
+
+
+class Maintenance(Protocol):
+    """Does what `dittybag backup`, `doctor`, `export` and `import` do, for the web UI.
+
+    One of them runs at a time, in a thread; a second one raises `MaintenanceFailed`.
+    """
+
+    @property
+    def has_file(self) -> bool:
+        """Whether the database is a SQLite file, which can be backed up and checked."""
+        ...
+
+    @property
+    def makes_automatic_backups(self) -> bool: ...
+
+    async def backups(self) -> Sequence[BackupEntry]:
+        """Return the backups in the data folder, newest first."""
+        ...
+
+    async def back_up(self) -> BackupEntry:
+        """Make a backup. Raises `MaintenanceFailed`."""
+        ...
+
+    async def backup_file(self, name: str) -> str | None:
+        """Return the path of a backup in the data folder."""
+        ...
+
+    async def check(self) -> CheckReport:
+        """Run all checks. Raises `MaintenanceFailed`."""
+        ...
+
+    async def export(self) -> str:
+        """Export the workspace to a temporary file, which the caller deletes. Raises `MaintenanceFailed`."""
+        ...
+
+    async def keep_upload(self, name: str, content: bytes) -> str:
+        """Keep an uploaded file for a while, and return the key for it. Raises `MaintenanceFailed`."""
+        ...
+
+    async def import_upload(self, key: str, project: str, actor: str, *, dry_run: bool) -> ImportPreview:
+        """Import an uploaded file. Items that exist already are skipped. Raises `MaintenanceFailed`."""
+        ...
+
 
 class WebContext(Struct, frozen=True, kw_only=True):
     """A workspace, and the services and settings that its web UI uses."""
@@ -75,4 +174,5 @@ class WebContext(Struct, frozen=True, kw_only=True):
     #: The actor of changes when no token is required.
     person: str = "somebody"
     connections: ClientConnections
+    maintenance: Maintenance
     request_log: RequestLog

@@ -9,7 +9,7 @@ from dittybag.storage.sqlite.backups import back_up
 from tests.storage.sqlite.scripted_process import reply
 
 
-def stop(text: str) -> None:
+def stop(*progress: object) -> None:
     reply("copying")
     signal.pause()
 

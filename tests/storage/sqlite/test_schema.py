@@ -136,7 +136,7 @@ async def test_prompts_from_before_counts_were_kept_are_counted(tmp_path: Path) 
     assert counted == [("all", 2), ("t1", 1), ("t2", 1)]
     await store.close()
     with open_snapshot(path) as connection:
-        assert integrity_check.check_integrity(connection, str) == []
+        assert integrity_check.check_integrity(connection, lambda *progress: None) == []
 
 
 async def test_entities_from_before_the_ranked_search_are_found(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ async def test_entities_from_before_the_ranked_search_are_found(tmp_path: Path) 
         )
         connection.pragma("user_version", 8)
     with open_snapshot(path) as connection:
-        assert integrity_check.check_integrity(connection, str) == []
+        assert integrity_check.check_integrity(connection, lambda *progress: None) == []
     store = SqliteStore(path)
     session = await open_session(store)
     page = await session.workspace.search.ranked(session.caller, RankedQuery("deployed"))
@@ -163,4 +163,4 @@ async def test_entities_from_before_the_ranked_search_are_found(tmp_path: Path) 
     assert (await session.workspace.search.ranked(session.caller, RankedQuery("tagged"))).total == 1
     await store.close()
     with open_snapshot(path) as connection:
-        assert integrity_check.check_integrity(connection, str) == []
+        assert integrity_check.check_integrity(connection, lambda *progress: None) == []

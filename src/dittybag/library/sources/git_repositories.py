@@ -8,6 +8,7 @@ configuration applies, so credential helpers, proxies and URL rewriting work.
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -21,8 +22,9 @@ from typing import IO, Final
 from msgspec import Struct
 
 from dittybag import files
+from dittybag.domain.progress import ReportProgress
 from dittybag.library.relative_paths import printable
-from dittybag.library.sources.limited_copy import LimitedCopy, Progress
+from dittybag.library.sources.limited_copy import LimitedCopy
 from dittybag.library.sources.source_argument import GitRemote
 
 _SOURCE: Final = "refs/dittybag/source"
@@ -86,7 +88,7 @@ def fetch(
     work: Path,
     target: LimitedCopy,
     *,
-    progress: Progress | None = None,
+    progress: ReportProgress | None = None,
     limits: FetchLimits = FETCH_LIMITS,
 ) -> str:
     """Copy the files of a repository, or of a folder in it, to `target`; return the commit id."""
@@ -121,7 +123,7 @@ class _Git:
             raise self._failure(errors.decode("utf-8", "replace"))
         return output.decode("utf-8", "surrogateescape")
 
-    def fetch(self, progress: Progress | None) -> None:
+    def fetch(self, progress: ReportProgress | None) -> None:
         """Fetch the commit. Git and its children are killed beyond the limits of time or disk space."""
         output = bytearray()
         with self._git_process(
@@ -144,7 +146,7 @@ class _Git:
                 self._check_limits(_folder_size(self.folder))
                 self._read_output(stream, output, _POLL_SECONDS)
                 if progress is not None and (line := _last_line(output)):
-                    progress(line)
+                    progress(*_progress_of(line))
             while self._read_output(stream, output, 0):
                 pass
         self._check_limits(_folder_size(self.folder))
@@ -339,3 +341,9 @@ def _nul_separated(stream: IO[bytes]) -> Iterator[bytes]:
 def _last_line(output: bytearray) -> str:
     lines = output.replace(b"\r", b"\n").split(b"\n")
     return printable(lines[-2].decode("utf-8", "replace")) if len(lines) > 1 else ""
+
+
+def _progress_of(line: str) -> tuple[str, int, int]:
+    """Read a line of Git such as `Receiving objects:  45% (450/1000), 1.2 MiB | 1.1 MiB/s`."""
+    found = re.match(r"(?:remote: )?([A-Z][a-z ]{1,40}): +\d{1,3}% \((\d{1,9})/(\d{1,9})\)", line)
+    return (line, 0, 0) if found is None else (found[1], int(found[2]), int(found[3]))

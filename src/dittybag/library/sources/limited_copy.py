@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
 from dittybag import files
 from dittybag.domain.errors import LibraryRefused, LibraryTooLarge, SourceFailed
+from dittybag.domain.progress import ReportProgress
 from dittybag.library.file_walk import MAX_WALK_ENTRIES
 from dittybag.library.install_records import MAX_FILE_BYTES
 from dittybag.library.relative_paths import is_in_git_folder, is_junk_file, path_problem, printable
-
-#: Called with a line of text that reports the progress.
-Progress: TypeAlias = Callable[[str], None]
 
 _PROGRESS_INTERVAL_SECONDS: Final = 0.1
 
@@ -47,7 +45,12 @@ class LimitedCopy:
     """Copies the files of one source to a new folder, and records skipped files."""
 
     def __init__(
-        self, folder: Path, source: str, *, limits: CopyLimits = COPY_LIMITS, progress: Progress | None = None
+        self,
+        folder: Path,
+        source: str,
+        *,
+        limits: CopyLimits = COPY_LIMITS,
+        progress: ReportProgress | None = None,
     ) -> None:
         """`source`: the name of the source in messages."""
         self.files: dict[str, str] = {}

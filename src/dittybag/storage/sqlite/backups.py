@@ -23,10 +23,10 @@ from msgspec import Struct
 
 from dittybag import files
 from dittybag.domain.errors import StorageError, StorageTooNew
+from dittybag.domain.progress import ReportProgress
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite.integrity_check import (
     IntegrityProblem,
-    ReportProgress,
     check_integrity,
     check_structure,
     newest_seq,
@@ -92,8 +92,13 @@ class RestoreResult(Struct, frozen=True):
     problems: list[IntegrityProblem]
 
 
-def back_up(database: str, file: str, *, force: bool, report: ReportProgress) -> BackupResult:
-    """Copy a database to a file. Raises `FileRefused` and `StorageError`."""
+def back_up(
+    database: str, file: str, *, force: bool, report: ReportProgress, only_structure: bool = False
+) -> BackupResult:
+    """Copy a database to a file. Raises `FileRefused` and `StorageError`.
+
+    `only_structure`: check only what decides whether the backup is kept.
+    """
     _require_utf8_names(file, database)
     if not os.path.lexists(database):
         raise FileRefused(database, "missing")
@@ -105,7 +110,7 @@ def back_up(database: str, file: str, *, force: bool, report: ReportProgress) ->
                 raise StorageTooNew(database, found=number, known=NEWEST_SCHEMA)
             _copy(source, part, report)
         with open_snapshot(part, immutable=True) as copy:
-            problems = check_integrity(copy, report)
+            problems = check_structure(copy) if only_structure else check_integrity(copy, report)
             # Without migrations there is no change log yet.
             change = newest_seq(copy) if number else 0
         if damage := [problem.message for problem in problems if problem.part == "structure"]:
@@ -177,7 +182,7 @@ def _refuse_damage(file: str, problems: list[IntegrityProblem]) -> None:
         raise FileRefused(file, "damaged", tuple(damage))
 
 
-def _copy(source: apsw.Connection, part: str, report: ReportProgress) -> None:
+def _copy(source: apsw.Connection, part: str, report: ReportProgress, label: str = "Copying pages") -> None:
     """Copy the snapshot of a connection into a temporary file."""
     target = apsw.Connection(part, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
@@ -185,7 +190,7 @@ def _copy(source: apsw.Connection, part: str, report: ReportProgress) -> None:
         target.execute("PRAGMA synchronous = OFF")
         target.execute("PRAGMA journal_mode = OFF")
         with target.backup("main", source, "main") as copying:
-            _run_steps(copying, "Copying", report)
+            _run_steps(copying, label, report)
     except (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
         # Most likely an error of the copy: the source was readable just now.
         raise to_storage_error(error, os.path.dirname(part)) from error  # noqa: PTH120
@@ -197,7 +202,7 @@ def _run_steps(copying: apsw.Backup, label: str, report: ReportProgress) -> None
     while not copying.done:
         copying.step(_PAGES_PER_STEP)
         if copying.page_count:
-            report(f"{label}: {100 * (copying.page_count - copying.remaining) // copying.page_count} %")
+            report(label, copying.page_count - copying.remaining, copying.page_count)
 
 
 # Installing a prepared file
@@ -234,7 +239,7 @@ def _overwrite(part: str, database: str, *, force: bool, report: ReportProgress)
                     if not force:
                         raise FileRefused(database, "exists")
                     aside = _copy_aside(database, report)
-                _run_steps(copying, "Restoring", report)
+                _run_steps(copying, "Restoring pages", report)
             with suppress(apsw.BusyError):
                 target.execute("PRAGMA wal_checkpoint(PASSIVE)")
     finally:
@@ -245,7 +250,7 @@ def _overwrite(part: str, database: str, *, force: bool, report: ReportProgress)
 def _copy_aside(database: str, report: ReportProgress) -> str:
     with _temporary_file(database, _mode_of(database)) as part:
         with open_snapshot(database) as present:
-            _copy(present, part, lambda text: report(f"Saving the current database. {text}"))
+            _copy(present, part, report, "Saving the current database")
         files.sync(part)
         for aside in _aside_names(database):
             with suppress(FileExistsError):

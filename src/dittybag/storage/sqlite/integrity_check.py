@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
 import apsw
 import msgspec
 from msgspec import Struct
 
 from dittybag.domain.entities import ENTITY_TYPES, JSON_FORMATS, Entity, Kind
+from dittybag.domain.progress import ReportProgress
 from dittybag.domain.ranked_search import STORED_KINDS, columns_of, searched_texts
 from dittybag.domain.resources import Resource
 from dittybag.storage.sql.content_table import ContentTable
@@ -38,9 +39,6 @@ from dittybag.storage.sqlite.sqlite_text_search import (
 )
 from dittybag.storage.sqlite.task_tables import rebuild_task_tables, wrong_rows
 from dittybag.storage.sqlite.word_index import entity_of, fill_word_index, row_id
-
-#: Called with the current step.
-ReportProgress: TypeAlias = Callable[[str], Any]
 
 CheckedPart = Literal["structure", "schema", "references", "contents", "log", "index"]
 

@@ -64,11 +64,17 @@ class SqliteStore:
     request_buckets = None
 
     def __init__(
-        self, path: str, clock: Callable[[], int] = now_microseconds, *, read_only: bool = False
+        self,
+        path: str,
+        clock: Callable[[], int] = now_microseconds,
+        *,
+        read_only: bool = False,
+        after_commit: Callable[[], None] | None = None,
     ) -> None:
         """Open the file. Creates it if it is missing, and migrates an older schema.
 
-        With `read_only`, a file that cannot be written is opened as well.
+        With `read_only`, a file that cannot be written is opened as well. `after_commit` is called in the
+        thread of the writer.
         """
         self.path = path
         self.writable = not read_only or is_writable(path)
@@ -79,7 +85,7 @@ class SqliteStore:
         self._files = OpenFiles(path)
         with translate_errors(path):
             self._feed = ChangeFeed(self._tables)
-        self._writer = StoreWriter(path, self._files, clock, self._deliver)
+        self._writer = StoreWriter(path, self._files, clock, self._deliver, after_commit=after_commit)
         self._loop: AbstractEventLoop | None = None
         self._waiting: dict[WriteJob, Future[Any]] = {}
         self._listeners: list[Callable[[Sequence[ChangeNotification]], Any]] = []

@@ -49,8 +49,9 @@ class StoreWriter:
         deliver: Callable[[Sequence[WriteJob]], None],
         *,
         has_upkeep: bool = True,
+        after_commit: Callable[[], None] | None = None,
     ) -> None:
-        """`deliver` is called in the writer thread with completed jobs.
+        """`deliver` is called in the writer thread with completed jobs, and then `after_commit`.
 
         `has_upkeep`: whether to maintain the file between writes.
         """
@@ -64,6 +65,7 @@ class StoreWriter:
         self._thread: threading.Thread | None = None
         self._tables: SqliteTables | None = None
         self._has_upkeep = has_upkeep
+        self._after_commit = after_commit
         self._upkeep: FileUpkeep | None = None
         self._turn: WriteTurn | None = None
         #: The end of the log after the last commit, and the version of the data then.
@@ -108,6 +110,8 @@ class StoreWriter:
             self._upkeep = FileUpkeep(self._tables.connection, self._path, self._turn)
         if self._upkeep is not None:
             self._maintain(self._upkeep.note_commit)
+            if self._after_commit is not None:
+                self._after_commit()
 
     def _maintain(self, step: Callable[[], None]) -> None:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from dittybag.domain.errors import LibraryNotFound, LibraryPromptNotFound, Promp
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
 from dittybag.domain.role_marks import Message
 from dittybag.domain.text import fold
+from dittybag.files import display_path
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
 from dittybag.web.filter_chips import filter_chips, without_filters
 from dittybag.web.library_checks import matching_prompts
@@ -127,11 +127,9 @@ class _FileLocations:
         return f"{label} {location}" if location and (kind == "git" or self._is_owner) else label
 
     def folder(self, report: LibraryReport) -> str:
-        own = os.path.expanduser("~")  # noqa: PTH111  # pathlib would not keep a path as it is written
-        path = report.folder
         if not self._is_owner:
-            return f"…/{path.rstrip('/').rpartition('/')[2]}"
-        return f"~{path[len(own) :]}" if own != "/" and path.startswith(own + "/") else path
+            return f"…/{report.folder.rstrip('/').rpartition('/')[2]}"
+        return display_path(report.folder)
 
     def file(self, report: LibraryReport, problem: FileProblem) -> str:
         """Return the file of a problem, with the line if it is known."""

@@ -1,0 +1,151 @@
+"""The Import and export, Backups and Doctor sections of Settings."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from dittybag.domain.display import format_count
+from dittybag.domain.errors import NotAllowed
+from dittybag.web.browser_requests import StreamingResponse, WebRequest, WebResponse, json_response, redirect
+from dittybag.web.file_download import file_response
+from dittybag.web.pages.settings_sections import render_section, require_admin
+from dittybag.web.web_context import CheckReport, ImportPreview, MaintenanceFailed
+
+#: The maximum size of a file to import; larger ones are imported on the command line.
+UPLOAD_BYTES: Final = 16 * 1024 * 1024
+
+
+# Import and export
+
+
+async def show_data(
+    request: WebRequest,
+    *,
+    status: int = 200,
+    problem: str = "",
+    preview: ImportPreview | None = None,
+    key: str = "",
+) -> WebResponse:
+    """Show the forms to export and import. `preview`: what the import of the upload `key` would do."""
+    require_admin(request)
+    return render_section(
+        request,
+        "data",
+        status=status,
+        problem=problem,
+        preview=preview,
+        upload=key,
+        upload_bytes=UPLOAD_BYTES,
+    )
+
+
+async def export(request: WebRequest) -> WebResponse | StreamingResponse:
+    """Download the whole workspace with its history."""
+    require_admin(request)
+    try:
+        path = await request.context.maintenance.export()
+    except MaintenanceFailed as failed:
+        return await show_data(request, status=409, problem=str(failed))
+    return file_response(path, f"dittybag-{time.strftime('%Y-%m-%d')}.json", delete=True)
+
+
+async def upload(request: WebRequest) -> WebResponse:
+    """Keep an uploaded file, and respond with the address of the preview as JSON."""
+    require_admin(request)
+    content = await request.body(UPLOAD_BYTES)
+    try:
+        key = await request.context.maintenance.keep_upload(request.query.get("name", ""), content)
+    except MaintenanceFailed as failed:
+        return json_response({"problem": str(failed)}, 422)
+    return json_response({"link": request.link("/settings/import", key=key)})
+
+
+async def preview_import(request: WebRequest) -> WebResponse:
+    """Show what the import of an uploaded file would do."""
+    require_admin(request)
+    if request.context.read_only:
+        raise NotAllowed("This server is read-only: it was started with --read-only")
+    key = request.query.get("key", "")
+    try:
+        preview = await _import(request, key, dry_run=True)
+    except MaintenanceFailed as failed:
+        return await show_data(request, status=422, problem=str(failed))
+    return await show_data(request, preview=preview, key=key)
+
+
+async def apply_import(request: WebRequest) -> WebResponse:
+    """Import an uploaded file, completely or not at all."""
+    require_admin(request)
+    try:
+        done = await _import(request, request.form.get("key", ""), dry_run=False)
+    except MaintenanceFailed as failed:
+        return await show_data(request, status=422, problem=str(failed))
+    counted = ", ".join(format_count(count, kind) for kind, count in done.created.items())
+    return redirect(request.link("/activity"), f"Imported {counted or 'nothing new'}")
+
+
+async def _import(request: WebRequest, key: str, *, dry_run: bool) -> ImportPreview:
+    return await request.context.maintenance.import_upload(
+        key, request.project.name, request.caller.actor, dry_run=dry_run
+    )
+
+
+# Backups
+
+
+async def show_backups(request: WebRequest, *, status: int = 200, problem: str = "") -> WebResponse:
+    require_admin(request)
+    maintenance = request.context.maintenance
+    return render_section(
+        request,
+        "backups",
+        status=status,
+        problem=problem,
+        backups=await maintenance.backups(),
+        has_file=maintenance.has_file,
+        is_automatic=maintenance.makes_automatic_backups,
+    )
+
+
+async def back_up(request: WebRequest) -> WebResponse:
+    require_admin(request)
+    try:
+        made = await request.context.maintenance.back_up()
+    except MaintenanceFailed as failed:
+        return await show_backups(request, status=409, problem=str(failed))
+    return redirect(request.link("/settings/backups"), f"Made {made.name}")
+
+
+async def download_backup(request: WebRequest) -> WebResponse | StreamingResponse:
+    """Download a backup, which has the data and the token hashes of all users."""
+    if request.session.name is not None:
+        raise NotAllowed("Only the owner of this machine can download backups")
+    name = request.query.get("name", "")
+    path = await request.context.maintenance.backup_file(name)
+    if path is None:
+        return await show_backups(request, status=404, problem="This backup does not exist any more")
+    return file_response(path, name)
+
+
+# Doctor
+
+
+async def show_doctor(request: WebRequest) -> WebResponse:
+    """Show the Doctor, and with `run` in the query what it finds. It changes nothing."""
+    require_admin(request)
+    report: CheckReport | None = None
+    status, problem = 200, ""
+    if request.query.get("run") == "1":
+        try:
+            report = await request.context.maintenance.check()
+        except MaintenanceFailed as failed:
+            status, problem = 409, str(failed)
+    return render_section(
+        request,
+        "doctor",
+        status=status,
+        problem=problem,
+        report=report,
+        has_file=request.context.maintenance.has_file,
+    )
