@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from dittybag.cli.sample_history import fill_demo
 from dittybag.cli.sample_workspace import PROJECT, write_library
@@ -21,6 +21,7 @@ FOLDER: Final = ROOT / "docs" / "images"
 #: About the width at which a README is shown, so that text stays legible.
 SIZE: Final = (1000, 640)
 COLOURS: Final = 128
+PHONE_SIZE: Final = (375, 640)
 #: How long a frame is shown while somebody types, and when there is something to read, in milliseconds.
 TYPING: Final = 160
 READING: Final = 2200
@@ -75,12 +76,36 @@ def picture_activity(page: Page, base: str) -> None:
     page.locator("table.diff").first.wait_for()
 
 
+def picture_home(page: Page, base: str) -> None:
+    page.goto(f"{base}/")
+    page.locator(".home-task").first.wait_for()
+
+
+def picture_palette(page: Page, base: str) -> None:
+    page.goto(f"{base}/prompts")
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Command or search").fill("log")
+    page.get_by_role("option").filter(has_text="login").first.wait_for()
+
+
+def picture_list(page: Page, base: str) -> None:
+    page.goto(f"{base}/tasks?view=list")
+    page.locator("[data-item]").first.wait_for()
+
+
 PICTURES: Final = {
+    "home": picture_home,
+    "palette": picture_palette,
     "prompt": picture_prompt,
     "tasks": picture_tasks,
     "graph": picture_graph,
     "activity": picture_activity,
 }
+
+
+#: Pictures of a phone, and of the dark theme.
+PHONE_PICTURES: Final = {"phone-home": picture_home, "phone-tasks": picture_list}
+DARK_PICTURES: Final = {"home-dark": picture_home}
 
 
 def film_tour(page: Page, base: str, server: WebServerProcess) -> Film:
@@ -104,14 +129,26 @@ def film_tour(page: Page, base: str, server: WebServerProcess) -> Film:
     server.call("update_prompt", name="commit-message", content="Write something short.")
     page.get_by_text("claude-code changed prompt Commit Message").wait_for()
     film.shoot(READING)
-    page.get_by_text("What changed").first.click()
+    page.locator("[data-more]").first.click()
     page.locator("table.diff").first.wait_for()
     film.shoot(READING)
-    page.get_by_role("link", name="Undo").first.click()
-    page.get_by_role("button", name="Undo").first.click()
-    page.get_by_text("undone").first.wait_for()
+    page.locator(".change .undo").first.click()
+    page.get_by_role("button", name="Redo").first.wait_for()
     film.shoot(READING * 2)
     return film
+
+
+def open_page(browser: Browser, server: WebServerProcess, size: tuple[int, int], scheme: str) -> Page:
+    """Open a signed-in page."""
+    width, height = size
+    page = browser.new_page(
+        viewport={"width": width, "height": height},
+        reduced_motion="reduce",
+        color_scheme="dark" if scheme == "dark" else "light",
+    )
+    page.goto(server.new_link())
+    page.wait_for_url(f"{server.origin}/p/**")
+    return page
 
 
 def main() -> None:
@@ -122,17 +159,19 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     program = CHROMIUM.find()
     assert program is not None, "needs chromium"
-    width, height = SIZE
     with WebServerProcess(home, "--project", PROJECT) as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": width, "height": height}, reduced_motion="reduce")
-        page.goto(server.new_link())
-        page.wait_for_url(f"{server.origin}/p/**")
         base = f"{server.origin}/p/{PROJECT}"
-        for name, visit in PICTURES.items():
-            visit(page, base)
-            page.screenshot(path=FOLDER / f"{name}.png")
-        film_tour(page, base, server).save(FOLDER / "tour.gif")
+        for pictures, size, scheme in (
+            (PICTURES, SIZE, "light"),
+            (PHONE_PICTURES, PHONE_SIZE, "light"),
+            (DARK_PICTURES, SIZE, "dark"),
+        ):
+            page = open_page(browser, server, size, scheme)
+            for name, visit in pictures.items():
+                visit(page, base)
+                page.screenshot(path=FOLDER / f"{name}.png")
+        film_tour(open_page(browser, server, SIZE, "light"), base, server).save(FOLDER / "tour.gif")
         browser.close()
 
 

@@ -13,7 +13,7 @@
   const RECENT = "dittybag-recent-commands";
 
   // A match needs beginnings of words or runs of characters, not only the characters anywhere.
-  const MIN_SCORE = 2.5;
+  const MIN_SCORE = 4;
 
   let commands = [];
   // The command that a task is chosen for.
