@@ -114,13 +114,14 @@ def add(title: tuple[str, ...], options: WorkspaceOptions, *, plain: bool, **fie
     """Add a task.
 
     Words of TITLE can set its fields, as in the web UI: `!4` the priority, `@home` the project, `due fri`
-    the due date, `#deep` the energy and `~2h` the time estimate. Options take precedence.
+    the due date, `#deep` the energy and `~2h` the time estimate. Use single quotes: bash replaces `!4` in
+    double quotes. Options take precedence.
 
     The members of its project share the task. Without a project, it is yours alone.
 
     \b
     Examples:
-      dittybag task add "Buy milk !4 @home due fri"
+      dittybag task add 'Buy milk !4 @home due fri'
       dittybag task add "Write tests" -P 4 -p website --blocked-by 3
       dittybag task add Call the bank -d tomorrow -e light --estimate 15min
     """
