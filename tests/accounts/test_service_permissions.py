@@ -19,23 +19,28 @@ from dittybag.domain.errors import (
     NotAllowed,
     NothingToPurge,
     ProjectGone,
+    ProjectNotFound,
     PromptNotFound,
     TaskNotFound,
     TaskNotReady,
+    TokenNotFound,
 )
 from dittybag.domain.queries import ChangeQuery, PromptQuery, ResourceQuery, TaskQuery
 from dittybag.domain.task_drafts import TaskDraft
 from dittybag.domain.tasks import TaskFilter
+from dittybag.services.administration_service import AdministrationService
 from dittybag.services.caller import Caller
+from dittybag.services.change_batches import BatchService
 from dittybag.services.history_service import HistoryService, UndoSelection
 from dittybag.services.project_overview import OverviewService
 from dittybag.services.prompt_service import PromptAddress, PromptChange, PromptService
 from dittybag.services.purge_service import PurgeService, Selection
-from dittybag.services.resource_service import ResourceChange, ResourceService
+from dittybag.services.resource_service import NewResource, ResourceChange, ResourceService
 from dittybag.services.search_service import RankedQuery, SearchService
 from dittybag.services.task_lookup import NamedTask
 from dittybag.services.task_queue import ClaimRequest, TaskQueueService
 from dittybag.services.task_service import TaskService
+from dittybag.services.usage_service import UsageService
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
@@ -48,6 +53,23 @@ SERVICES: dict[str, type] = {
     "history": HistoryService,
     "overview": OverviewService,
     "purges": PurgeService,
+    "batches": BatchService,
+    "usage": UsageService,
+    "administration": AdministrationService,
+}
+#: Not about one project: the tests of administration have them.
+ADMINISTRATION: dict[str, Callable[[AdministrationService, Caller], Awaitable[Any]]] = {
+    "add_user": lambda it, who: it.add_user(who, "new"),
+    "disable_user": lambda it, who: it.disable_user(who, "bob"),
+    "enable_user": lambda it, who: it.enable_user(who, "bob"),
+    "create_token": lambda it, who: it.create_token(who, "bob", "admin"),
+    "rename_project": lambda it, who: it.rename_project(who, "team", "crew"),
+    "delete_project": lambda it, who: it.delete_project(who, "team"),
+    "deletion_of_project": lambda it, who: it.deletion_of_project(who, who.project),
+    "restore_project": lambda it, who: it.restore_project(who, who.project),
+    "members": lambda it, who: it.members(who, "team"),
+    "share_project": lambda it, who: it.share_project(who, "team", "alice", "write"),
+    "unshare_project": lambda it, who: it.unshare_project(who, "team", "alice"),
 }
 
 
@@ -144,6 +166,11 @@ CASES: dict[str, ServiceCall] = {
     "resources.create": writes(
         lambda it, who, populated: it.create(who, name="new", uri="file:///new", content="Words")
     ),
+    "resources.create_all": writes(
+        lambda it, who, populated: it.create_all(
+            who, [NewResource(name="new", uri="file:///new", content=b"Words", mime_type="text/plain")]
+        )
+    ),
     "resources.update": writes(
         lambda it, who, populated: it.update(who, "one", ResourceChange(content="Other"))
     ),
@@ -165,6 +192,15 @@ CASES: dict[str, ServiceCall] = {
     "search.ranked": reads(lambda it, who, populated: it.ranked(who, RankedQuery("Words"))),
     "overview.count_contents": reads(lambda it, who, populated: it.count_contents(who)),
     "overview.usage": reads(lambda it, who, populated: it.usage(who, "somebody")),
+    "overview.by_actor": reads(lambda it, who, populated: it.by_actor(who, after=0)),
+    "overview.log_range": own(lambda it, who, populated: it.log_range(who)),
+    "batches.browse": reads(lambda it, who, populated: it.browse(who, ChangeQuery(project=who.project), 10)),
+    "batches.changes": reads(lambda it, who, populated: it.changes(who, populated.task_change, 10)),
+    "usage.most_used": reads(lambda it, who, populated: it.most_used(who, 10)),
+    "usage.of_prompt": reads(lambda it, who, populated: it.of_prompt(who, populated.prompt[1])),
+    "usage.counts": reads(lambda it, who, populated: it.counts(who, [populated.prompt[1]])),
+    "usage.clients": own(lambda it, who, populated: it.clients(who)),
+    "administration.accounts": own(lambda it, who, populated: it.accounts(who)),
     "history.browse": reads(lambda it, who, populated: it.browse(who, ChangeQuery(project=who.project))),
     "history.actors": reads(lambda it, who, populated: it.actors(who, ChangeQuery(project=who.project))),
     "history.compare": reads(lambda it, who, populated: it.compare(who, populated.change)),
@@ -265,7 +301,8 @@ def test_every_service_method_with_a_caller_has_a_case() -> None:
         for method, function in inspect.getmembers(service, inspect.iscoroutinefunction)
         if not method.startswith("_") and "caller" in inspect.signature(function).parameters
     }
-    assert found == CASES.keys()
+    others = {f"administration.{method}" for method in (*ADMINISTRATION, "revoke_token")}
+    assert found == CASES.keys() | others
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -281,6 +318,29 @@ async def test_some_use_cases_need_the_admin_scope(populated: PopulatedWorkspace
     with pytest.raises(NotAllowed, match="admin scope"):
         await run_case(name, populated, MEMBER)
     assert await populated.workspace.history.page(populated.caller, ChangeQuery(limit=1)) == newest
+
+
+async def test_administration_needs_the_admin_scope_and_visible_projects(
+    populated: PopulatedWorkspace,
+) -> None:
+    accounts, administration = populated.workspace.accounts, populated.workspace.administration
+    for name in ("alice", "bob"):
+        await accounts.add_user(name, actor="tests")
+    token = await accounts.create_token("bob", "read", actor="tests")
+    await accounts.share("team", "bob", "write", actor="tests")
+    for principal in (MEMBER, READER, READ_SCOPE):
+        who = caller_as(populated, principal)
+        for use in ADMINISTRATION.values():
+            with pytest.raises(NotAllowed, match="admin scope"):
+                await use(administration, who)
+        assert (await administration.accounts(who)).users == []
+        with pytest.raises(TokenNotFound):
+            await administration.revoke_token(who, token.token.id)
+    outsider = caller_as(populated, Principal("alice", "admin", None))
+    for name in ("rename_project", "delete_project", "members", "share_project", "unshare_project"):
+        with pytest.raises(ProjectNotFound):
+            await ADMINISTRATION[name](administration, outsider)
+    assert await administration.deletion_of_project(outsider, populated.caller.project) is None
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -102,15 +102,3 @@ def test_auto_is_the_project_of_the_folder(tmp_path: Path) -> None:
     assert [task["title"] for task in run("list")["tasks"]] == ["a"]
     assert belongs_to(run("update", "2")) == ("website", True)
     assert [task["title"] for task in run("list")["tasks"]] == ["a", "mine"]
-
-
-def test_project_names_are_completed(home: Path) -> None:
-    completed = dittybag(
-        home,
-        variables={
-            "_DITTYBAG_COMPLETE": "bash_complete",
-            "COMP_WORDS": "dittybag task next -p de",
-            "COMP_CWORD": "4",
-        },
-    ).stdout
-    assert completed.splitlines() == ["plain,default", "plain,demo"]

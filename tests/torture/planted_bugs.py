@@ -490,8 +490,8 @@ BUGS: Final = (
         (
             (
                 "web/templates/tasks/task_card.html",
-                'href="{{ base }}/{{ task.id }}">{{ task.title }}</a>',
-                'href="{{ base }}/{{ task.id }}">{{ task.title|safe }}</a>',
+                'href="{{ base }}/{{ task.id }}">{{ task.title }}</a>\n',
+                'href="{{ base }}/{{ task.id }}">{{ task.title|safe }}</a>\n',
             ),
         ),
         ("tests/e2e/test_script_injection.py",),
