@@ -38,6 +38,8 @@ class BrowserClient:
     def __init__(self, server: HasPort) -> None:
         self.server = server
         self.cookies: dict[str, str] = {}
+        #: The name of the cookie of its session.
+        self.session = f"dittybag-session-{server.port}"
 
     @classmethod
     def sign_in(cls, server: WebServerProcess, token: str = "") -> BrowserClient:
@@ -47,7 +49,7 @@ class BrowserClient:
         client = cls(server)
         response = client.open_link(server.new_link())
         assert response.status == 200, response
-        assert "dittybag-session" in client.cookies
+        assert client.session in client.cookies
         return client
 
     def open_link(self, link: str) -> BrowserResponse:
@@ -61,7 +63,7 @@ class BrowserClient:
         client = cls(server)
         response = client.post("/sign-in", {"token": token})
         assert response.status == 200, response
-        assert "dittybag-session" in client.cookies
+        assert client.session in client.cookies
         return client
 
     def request(

@@ -94,7 +94,7 @@ class TestSigningIn:
     @EVERY_ROUTE
     def test_an_unknown_cookie_is_rejected(self, token_server: WebServerProcess, route: Route) -> None:
         stranger = BrowserClient(token_server)
-        stranger.cookies["dittybag-session"] = "A" * 43
+        stranger.cookies[stranger.session] = "A" * 43
         assert stranger.request(route.method, path_of(route)).headers["location"] == "/sign-in"
 
     def test_a_fragment_request_redirects_the_browser_to_sign_in(
@@ -106,13 +106,13 @@ class TestSigningIn:
     def test_the_cookie_is_http_only_and_same_site(self, server: WebServerProcess) -> None:
         client = BrowserClient(server)
         response = client.open_link(server.new_link())
-        flags = set(response.cookies["dittybag-session"].split("; ")[1:])
+        flags = set(response.cookies[client.session].split("; ")[1:])
         assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= flags
 
     def test_the_cookie_is_secure_over_tls(self, token_server: WebServerProcess) -> None:
         client = BrowserClient(token_server)
         response = client.post("/sign-in", {"token": token(token_server)}, x_forwarded_proto="https")
-        assert "Secure" in response.cookies["dittybag-session"].split("; ")
+        assert "Secure" in response.cookies[client.session].split("; ")
 
     def test_no_sign_in_link_is_printed_when_tokens_are_required(
         self, token_server: WebServerProcess
@@ -178,28 +178,41 @@ class TestSigningIn:
         client = BrowserClient(token_server)
         response = client.post("/sign-in", {"token": text})
         assert response.status == 403
-        assert "dittybag-session" not in client.cookies
+        assert client.session not in client.cookies
         assert "not valid" in response.text
 
     def test_signing_out_ends_the_session(self, server: WebServerProcess) -> None:
         client = BrowserClient.sign_in(server)
-        stored = client.cookies["dittybag-session"]
+        stored = client.cookies[client.session]
         assert client.post("/sign-out", {"form_secret": client.secret}).status == 303
-        client.cookies["dittybag-session"] = stored
+        client.cookies[client.session] = stored
         assert client.get(PROJECT).headers["location"] == "/sign-in"
 
     def test_a_session_survives_a_server_restart(self, tmp_path: Path) -> None:
         with WebServerProcess(tmp_path) as first:
-            client = BrowserClient.sign_in(first)
+            secret = (client := BrowserClient.sign_in(first)).cookies[client.session]
         with WebServerProcess(tmp_path) as second:
-            client.server = second
+            client = BrowserClient(second)
+            client.cookies[client.session] = secret
             assert client.get("/p/default").status == 200
+
+    def test_two_servers_on_one_machine_do_not_sign_each_other_out(self, tmp_path: Path) -> None:
+        with WebServerProcess(tmp_path / "a") as first, WebServerProcess(tmp_path / "b") as second:
+            cookies: dict[str, str] = {}
+            for server in (first, second):
+                client = BrowserClient(server)
+                client.cookies = cookies
+                client.open_link(server.new_link())
+            for server in (first, second):
+                client = BrowserClient(server)
+                client.cookies = cookies
+                assert client.get("/p/default").status == 200
 
     def test_the_database_does_not_contain_the_session_cookie(
         self, server: WebServerProcess, signed_in: BrowserClient
     ) -> None:
         stored = b"".join(file.read_bytes() for file in server.home.iterdir() if ".db" in file.name)
-        assert signed_in.cookies["dittybag-session"].encode() not in stored
+        assert signed_in.cookies[signed_in.session].encode() not in stored
 
     def test_a_revoked_token_ends_its_sessions_within_five_seconds(
         self, token_server: WebServerProcess
@@ -392,8 +405,10 @@ class TestPermissions:
 def open_event_stream(client: BrowserClient, path: str) -> socket.socket:
     """Open an event stream and wait until it has started."""
     stream = socket.create_connection(("127.0.0.1", client.server.port), timeout=10)
-    cookie_header = f"Cookie: dittybag-session={client.cookies['dittybag-session']}\r\n"
-    stream.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{cookie_header}\r\n".encode())
+    cookie_header = f"Cookie: {client.session}={client.cookies[client.session]}\r\n"
+    stream.sendall(
+        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{client.server.port}\r\n{cookie_header}\r\n".encode()
+    )
     received = b""
     while b"retry:" not in received:
         received += stream.recv(4096)

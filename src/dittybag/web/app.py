@@ -22,16 +22,17 @@ from dittybag.web.browser_requests import (
     WebRequest,
     WebResponse,
     cookie,
-    cookies,
     project_link,
     redirect,
+    session_cookie,
+    session_secret,
     status_of,
 )
 from dittybag.web.routes import ROUTES
 from dittybag.web.sse import EventStreams
 from dittybag.web.template_rendering import SECURITY_HEADERS, render_page, static_files
 from dittybag.web.web_context import WebContext
-from dittybag.web.web_sessions import COOKIE, SESSION_SECONDS, WebSessions, is_own_form
+from dittybag.web.web_sessions import SESSION_SECONDS, WebSessions, is_own_form
 
 _log = logging.getLogger("dittybag")
 
@@ -95,7 +96,7 @@ class WebApp:
             return _static_file("icon.svg", http.scope)
         request = WebRequest(self._context, http)
         try:
-            request.session = await self._sessions.find(cookies(request.headers).get(COOKIE))
+            request.session = await self._sessions.find(session_secret(request))
             return await self._dispatch(request, path)
         except DittybagError as error:
             return _error_response(request, error)
@@ -164,7 +165,7 @@ class WebApp:
             )
             return
         if project.id != self._context.project:
-            principal = await self._sessions.principal_in(cookies(request.headers)[COOKIE], project.id)
+            principal = await self._sessions.principal_in(session_secret(request) or "", project.id)
             if principal is None or not principal.sees_project:
                 # Do not reveal that the project exists.
                 raise ProjectNotFound(name)
@@ -205,7 +206,7 @@ class WebApp:
         if secret is None:
             return render_page(request, "sign_in.html", status=403, problem=problem, key="")
         is_secure = request.origin.startswith("https:")
-        new = cookie(COOKIE, secret, seconds=SESSION_SECONDS, secure=is_secure)
+        new = cookie(session_cookie(request), secret, seconds=SESSION_SECONDS, secure=is_secure)
         return render_page(request, "welcome.html", headers=(new,), page=page)
 
     def _print_new_link(self, request: WebRequest) -> WebResponse:
@@ -233,9 +234,11 @@ class WebApp:
         if request.method != "POST":
             return WebResponse(405, headers=((b"allow", b"POST"),))
         await _require_own_form(request)
-        await self._sessions.sign_out(cookies(request.headers)[COOKIE])
+        await self._sessions.sign_out(session_secret(request) or "")
         response = redirect(_SIGN_IN, "You are signed out")
-        return WebResponse(response.status, headers=(*response.headers, cookie(COOKIE, "", seconds=0)))
+        return WebResponse(
+            response.status, headers=(*response.headers, cookie(session_cookie(request), "", seconds=0))
+        )
 
     async def _save_appearance(self, request: WebRequest) -> WebResponse:
         """Store the settings of this browser, also on a read-only server, which they do not concern."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from binascii import a2b_qp
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
@@ -30,6 +31,7 @@ _DECODED_AT_ONCE: Final = 128 * 1024
 _BODY_SECONDS: Final = 30.0
 _MAX_FIELDS: Final = 1000
 
+_SESSION_COOKIE: Final = "dittybag-session"
 #: Holds a message that the next page shows once.
 NOTE_COOKIE: Final = "dittybag-note"
 #: Holds the `seq` of the change that the message offers to undo; after an undo, with `.redo`.
@@ -323,6 +325,17 @@ def cookies(headers: Headers) -> dict[str, str]:
             if has_value:
                 found.setdefault(name, value)
     return found
+
+
+def session_cookie(request: WebRequest) -> str:
+    """Return the name of the session cookie, with the port: browsers send cookies to all ports of a host."""
+    port = re.search(r":(\d+)$", request.origin)
+    return _SESSION_COOKIE if port is None else f"{_SESSION_COOKIE}-{port[1]}"
+
+
+def session_secret(request: WebRequest) -> str | None:
+    """Return the secret in the session cookie of a request."""
+    return cookies(request.headers).get(session_cookie(request))
 
 
 def json_response(value: Any, status: int = 200) -> WebResponse:

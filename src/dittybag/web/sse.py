@@ -9,10 +9,10 @@ from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import DittybagError
 from dittybag.http.asgi_messages import EVENTS, Receive, Send
 from dittybag.protocol.lazy_asyncio import asyncio
-from dittybag.web.browser_requests import StreamingResponse, WebRequest, WebResponse, cookies
+from dittybag.web.browser_requests import StreamingResponse, WebRequest, WebResponse, session_secret
 from dittybag.web.template_rendering import SECURITY_HEADERS
 from dittybag.web.web_context import WebContext
-from dittybag.web.web_sessions import COOKIE, WebSessions
+from dittybag.web.web_sessions import WebSessions
 
 #: Changes within this time are sent as one event.
 _BATCH_SECONDS: Final = 0.1
@@ -139,7 +139,7 @@ class EventStreams:
             await send(_body("", more=False))
 
     async def _is_still_allowed(self, request: WebRequest) -> bool:
-        secret = cookies(request.headers).get(COOKIE, "")
+        secret = session_secret(request) or ""
         try:
             found = await self._sessions.find(secret)
             if request.session.principal is None or request.project.id == self._context.project:

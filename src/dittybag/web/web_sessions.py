@@ -19,7 +19,6 @@ from dittybag.domain.accounts import PREFIX, Principal, Scope, token_hash
 from dittybag.domain.ports import Store, StoredSession, Transaction
 from dittybag.services.account_service import AccountService
 
-COOKIE: Final = "dittybag-session"
 #: A session ends after this time without a request.
 SESSION_SECONDS: Final = 7 * 24 * 3600
 #: The last use of a session is stored at most this often.
