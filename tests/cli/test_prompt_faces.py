@@ -112,17 +112,17 @@ def test_every_face_hands_out_the_same_text_or_says_what_differs(tmp_path: Path)
         agent = _Agent(server)
         for sample in samples:
             declared = [{"name": name, "required": True} for name in sample.values]
-            options = {"arguments": declared} if declared else {"verbatim": True}
+            options: dict[str, Any] = {"arguments": declared} if declared else {"verbatim": True}
             agent.call("save_prompt", name=sample.name, content=sample.content, **options)
             got = agent.request("prompts/get", name=sample.name, arguments=sample.values)["messages"]
-            face = texts[sample.name]
-            face["prompt"] = joined([(message["role"], message["content"]["text"]) for message in got])
+            own = texts[sample.name]
+            own["prompt"] = joined([(message["role"], message["content"]["text"]) for message in got])
             used = agent.call("use_prompt", ref=f"prompt:{sample.name}", arguments=sample.values)["messages"]
-            face["tool"] = joined([(message["role"], message["text"]) for message in used])
+            own["tool"] = joined([(message["role"], message["text"]) for message in used])
             (file,) = agent.request("resources/read", uri=f"skill://stored-prompts/{sample.name}/SKILL.md")[
                 "contents"
             ]
-            face["skill"] = file["text"].split("---\n", 2)[2].removeprefix("\n")
+            own["skill"] = file["text"].split("---\n", 2)[2].removeprefix("\n")
     listed = {target: publish_all(home, work, samples, target, texts) for target in TARGETS}
     equal: Counter[str] = Counter()
     for sample in samples:

@@ -91,12 +91,20 @@ def test_a_skill_of_a_library_is_published_with_all_its_files(tmp_path: Path) ->
     dittybag(home, "publish", "team:commit", "--to", "agents-md", "--user", status=2)
 
 
+def wait_for_line(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdout is not None
+    while (found := process.stdout.readline()) != f"{line}\n":
+        assert found, "the process ended"
+
+
 def test_a_watched_file_follows_changes_of_other_processes(tmp_path: Path) -> None:
     home, work = tmp_path / "home", tmp_path / "work"
     work.mkdir()
     dittybag(home, "prompt", "add", "review", "Review it.")
+    source = write_files(tmp_path / "team", {"commit.md": "Write a message."})
+    dittybag(home, "library", "add", str(source), "--link")
     environment = {**os.environ, "DITTYBAG_HOME": str(home), "NO_COLOR": "1"}
-    arguments = ("publish", "review", "--to", "gemini", "-C", str(work), "--watch")
+    arguments = ("publish", "review", "team:commit", "--to", "gemini", "-C", str(work), "--watch")
     pipe = subprocess.PIPE
     with ForkedProcess(
         "dittybag", *arguments, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment
@@ -105,9 +113,12 @@ def test_a_watched_file_follows_changes_of_other_processes(tmp_path: Path) -> No
         assert watch.stdout is not None
         assert watch.stderr.readline() == "note: watching for changes; Ctrl-C ends it\n"
         dittybag(home, "prompt", "update", "review", "Check it.")
-        assert watch.stdout.readline().startswith("Created ")
-        assert watch.stdout.readline().startswith("Updated ")
-        assert "Check it." in (work / ".gemini" / "commands" / "review.toml").read_text()
+        commands = work / ".gemini" / "commands"
+        wait_for_line(watch, f"Updated {commands / 'review.toml'}")
+        assert "Check it." in (commands / "review.toml").read_text()
+        (source / "commit.md").write_text("Write a short message.")
+        wait_for_line(watch, f"Updated {commands / 'team-commit.toml'}")
+        assert "Write a short message." in (commands / "team-commit.toml").read_text()
         watch.send_signal(signal.SIGTERM)
         assert watch.wait(timeout=20) == 0
 

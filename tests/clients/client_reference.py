@@ -37,9 +37,9 @@ def _details(facts: ClientFacts) -> Iterator[str]:
     for name, title in FEATURES.items():
         fact = getattr(facts, name)
         yield _row(title, fact.value, fact.note, fact.source)
-    name = facts.prompt_name
-    pattern = f"`{name.pattern}`" if name.pattern else "unknown"
-    yield _row("name of a prompt", f"{pattern}, arguments: {name.arguments}", name.note, name.source)
+    shown = facts.prompt_name
+    pattern = f"`{shown.pattern}`" if shown.pattern else "unknown"
+    yield _row("name of a prompt", f"{pattern}, arguments: {shown.arguments}", shown.note, shown.source)
     for field, title in LIMITS.items():
         limit = getattr(facts, field)
         yield _row(f"limit: {title}", _amount(limit), limit.note, limit.source)

@@ -93,7 +93,13 @@ def command(
         raise click.UsageError("--watch cannot be used with --dry-run or --remove")
     if user and TARGETS[target].user_file is None:
         raise click.UsageError(f"{TARGETS[target].title} has no file of the user; omit --user")
-    place = _place(target, folder, user=user)
+    try:
+        place = _place(target, folder, user=user)
+    except (RuntimeError, OSError) as error:
+        report(
+            f"Cannot find your home folder or the current folder ({error})", "set HOME, or change the folder"
+        )
+        return ExitStatus.STORAGE
     try:
         if remove:
             return _print([place.remove(name, dry_run=dry_run) for name in names], place, dry_run=dry_run)
@@ -128,6 +134,7 @@ class _Publisher:
         self._names = names
         self._place = place
         self._dry_run = dry_run
+        self._is_repeated = False
 
     async def once(self, session: LibrarySession) -> int:
         from dittybag.assembly.publishing import find_item
@@ -145,11 +152,20 @@ class _Publisher:
                     code="NOT_PUBLISHABLE",
                 )
                 status = ExitStatus.REFUSED
+        if self._is_repeated:
+            publications = [_news(publication) for publication in publications]
+        self._is_repeated = True
         return max(status, _print(publications, self._place, dry_run=self._dry_run))
 
 
+def _news(publication: Publication) -> Publication:
+    """Return a publication without what has been said before, or says nothing."""
+    changed = tuple(outcome for outcome in publication.outcomes if outcome.state != "unchanged")
+    return replace(publication, outcomes=changed, differences=())
+
+
 async def _watch(session: LibrarySession, publish: Callable[[LibrarySession], Awaitable[int]]) -> int:
-    """Publish now, and again whenever a stored prompt changes, until a signal ends it."""
+    """Publish now, and again whenever a prompt or a library changes, until a signal ends it."""
     import asyncio
     import signal
 
@@ -165,6 +181,9 @@ async def _watch(session: LibrarySession, publish: Callable[[LibrarySession], Aw
             woken.set()
 
     session.session.workspace.store.subscribe(on_changes)
+    session.libraries.subscribe(woken.set)
+    session.libraries.subscribe_to_skills(lambda paths: woken.set())
+    session.libraries.start()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end)
     status = await publish(session)

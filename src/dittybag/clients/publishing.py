@@ -89,8 +89,10 @@ def unpublish(
         for file in expected:
             path = _resolve(file.path)
             if (str(path), file.section) not in known:
+                # A linked folder may lead out of `root`.
                 found.append(
-                    PublishingRecord(
+                    records.read(path, file.section)
+                    or PublishingRecord(
                         target=target, item=item, file=str(path), section=file.section, versions=()
                     )
                 )
