@@ -106,10 +106,10 @@ _UNKNOWN: Final = Fact("unknown")
 _CLAUDE_MCP: Final = Source("https://code.claude.com/docs/en/mcp", as_of="2026-08-22")
 _CLAUDE_SKILLS: Final = Source("https://code.claude.com/docs/en/skills", as_of="2026-08-22")
 _CLAUDE_HOOKS: Final = Source("https://code.claude.com/docs/en/hooks", as_of="2026-08-22")
-_MCP_CLIENTS: Final = Source("https://modelcontextprotocol.io/clients")
+_MCP_CLIENTS: Final = Source("https://model-context-protocol.mintlify.app/clients.md")
 _CURSOR_MCP: Final = Source("https://anysphere.mintlify.app/context/model-context-protocol")
 _CURSOR_CHECKED: Final = Source("https://canimcp.dev/client/cursor-vscode")
-_CURSOR_FILES: Final = Source("https://github.com/microsoft/apm/pull/1046", as_of="2026-05-03")
+_CURSOR_FILES: Final = Source("https://docs.admtoolk.it/docs/reference/cursor-commands-overview")
 _CURSOR_SKILLS: Final = Source("https://www.skills.sh/hktitan/cursor-sdk/cursor-skills-system")
 _VSCODE_MCP: Final = Source("https://code.visualstudio.com/api/extension-guides/ai/mcp", as_of="2026-08-21")
 _VSCODE_PROMPTS: Final = Source(
@@ -141,7 +141,7 @@ _WINDSURF_SKILLS: Final = Source("https://docs.windsurf.com/windsurf/cascade/ski
 _WINDSURF_TOOLS: Final = Source(
     "https://www.desplega.ai/blog/deep-dive-windsurf-mcp-workflows", as_of="2026-06-16"
 )
-_WINDSURF_WORKFLOWS: Final = Source("https://docs.windsurf.com/plugins/cascade/workflows")
+_WINDSURF_WORKFLOWS: Final = Source("https://docs.windsurf.com/pt-BR/plugins/cascade/workflows")
 _WINDSURF_HOOKS: Final = Source("https://docs.rs/crate/agent-config/0.3.3/source/docs/agents/windsurf.md")
 _ZED_MCP: Final = Source("https://zed.dev/docs/ai/mcp")
 _ZED_ARGUMENTS: Final = Source("https://github.com/zed-industries/zed/issues/21944", as_of="2024-12-12")
@@ -164,7 +164,7 @@ CLIENT_FACTS: Final = {
             elicitation=Fact("yes", _CLAUDE_MCP, "forms and URLs"),
             skills=Fact("yes", _CLAUDE_SKILLS),
             hooks=Fact("yes", _CLAUDE_HOOKS, "SessionStart, PreCompact and others"),
-            instructions_limit=Limit(None, "characters"),
+            instructions_limit=Limit(2048, "bytes", _CLAUDE_MCP, "more is cut; descriptions of tools too"),
             result_limit=Limit(
                 25_000, "tokens", _CLAUDE_MCP, "more is saved to a file; MAX_MCP_OUTPUT_TOKENS changes it"
             ),
@@ -192,9 +192,9 @@ CLIENT_FACTS: Final = {
         ClientFacts(
             name="claude-desktop",
             title="Claude Desktop",
-            prompts=Fact("yes", _MCP_CLIENTS, "in a menu"),
+            prompts=Fact("yes", _MCP_CLIENTS),
             prompt_name=PromptName("", "unknown"),
-            resources=Fact("yes", _MCP_CLIENTS, "the user attaches them"),
+            resources=Fact("yes", _MCP_CLIENTS),
             list_changed=_UNKNOWN,
             elicitation=_UNKNOWN,
             skills=_UNKNOWN,
@@ -235,7 +235,7 @@ CLIENT_FACTS: Final = {
                 NativeFile(
                     "skill",
                     ".cursor/skills/NAME/SKILL.md",
-                    "~/.cursor/skills/NAME/SKILL.md",
+                    None,
                     "",
                     _CURSOR_SKILLS,
                 ),
@@ -245,9 +245,11 @@ CLIENT_FACTS: Final = {
             name="vscode",
             title="VS Code",
             prompts=Fact("yes", _VSCODE_MCP, "as slash commands"),
-            prompt_name=PromptName("/mcp.{server}.{prompt}", "form", _VSCODE_MCP),
+            prompt_name=PromptName(
+                "/mcp.{server}.{prompt}", "form", _VSCODE_MCP, "other pages have it without `mcp.`"
+            ),
             resources=Fact("yes", _VSCODE_MCP),
-            list_changed=_UNKNOWN,
+            list_changed=Fact("partly", _VSCODE_MCP, "tools; unknown for prompts and resources"),
             elicitation=Fact("yes", _VSCODE_MCP),
             skills=Fact("yes", _VSCODE_SKILLS),
             hooks=Fact("yes", _VSCODE_HOOKS, "SessionStart, PreCompact and others, in .github/hooks"),
@@ -369,7 +371,7 @@ CLIENT_FACTS: Final = {
             list_changed=_UNKNOWN,
             elicitation=_UNKNOWN,
             skills=Fact("yes", _WINDSURF_SKILLS),
-            hooks=Fact("yes", _WINDSURF_HOOKS, "in .windsurf/hooks.json; none for the start of a session"),
+            hooks=Fact("yes", _WINDSURF_HOOKS, "in .windsurf/hooks.json"),
             instructions_limit=Limit(None, "characters"),
             result_limit=Limit(None, "tokens"),
             tool_name_limit=Limit(None, "characters"),

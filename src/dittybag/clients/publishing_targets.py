@@ -72,7 +72,7 @@ TARGETS: Final = {
             user_file=".cursor/commands/{}.md",
             user_folder=_home,
             project_skills=".cursor/skills",
-            user_skills=".cursor/skills",
+            user_skills=None,
             command="/{}",
         ),
         PublishingTarget(
