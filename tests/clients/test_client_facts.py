@@ -9,6 +9,7 @@ import pytest
 
 from dittybag.clients.client_facts import CLIENT_FACTS, FEATURES, LIMITS, ClientFacts, Fact, Limit, sources
 from dittybag.clients.known_clients import CLIENTS
+from dittybag.clients.publishing_targets import TARGETS
 from tests.clients.client_reference import REFERENCE, render_page
 
 _DATE = r"20\d\d-\d\d-\d\d"
@@ -37,6 +38,14 @@ def test_every_known_fact_has_a_dated_source(facts: ClientFacts) -> None:
         assert re.fullmatch(_DATE, source.looked_up)
         assert re.fullmatch(f"({_DATE})?", source.as_of)
         assert source.as_of <= source.looked_up
+
+
+def test_files_are_published_where_the_table_says() -> None:
+    for target in TARGETS.values():
+        clients = [CLIENT_FACTS[target.name]] if target.name in CLIENT_FACTS else CLIENT_FACTS.values()
+        places = {file.project for facts in clients for file in facts.files}
+        assert target.project_file.format("NAME") in places
+        assert target.project_skills is None or f"{target.project_skills}/NAME/SKILL.md" in places
 
 
 def test_the_reference_page_shows_the_table() -> None:
