@@ -12,6 +12,7 @@ from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it i
 
 from dittybag.assembly.entry_check import entry_problem
 from dittybag.assembly.store_factory import is_file
+from dittybag.clients import client_facts
 from dittybag.clients.client_errors import ClientFileError, MalformedConfig
 from dittybag.clients.connector import ConfigTarget, Launch, connect, connection_status, disconnect
 from dittybag.clients.edit_records import EditRecords
@@ -130,10 +131,15 @@ class LocalConnections:
 
     def _entry(self, client: McpClient, project: str, address: str) -> ClientEntry:
         remote = http_snippet(client.name, address, needs_token=self._settings.auth != "off")
+        summary = client_facts.summary(client_facts.CLIENT_FACTS[client.name], _NAME)
         machine = self._machine
         if machine is None:
             return ClientEntry(
-                name=client.name, title=client.title, remote_file=remote.file, remote_config=remote.text
+                name=client.name,
+                title=client.title,
+                summary=summary,
+                remote_file=remote.file,
+                remote_config=remote.text,
             )
         launch = self._launch(project)
         problem = None
@@ -160,6 +166,7 @@ class LocalConnections:
         return ClientEntry(
             name=client.name,
             title=client.title,
+            summary=summary,
             remote_file=remote.file,
             remote_config=remote.text,
             file=file,

@@ -30,6 +30,8 @@ _COMMANDS: Final = {
         "open": "Open the web UI in your browser.",
         "connect": "Add Dittybag to an MCP client, or list the clients.",
         "serve": "Serve MCP clients over stdio or HTTP.",
+        "publish": "Write prompts and skills as the files of a client.",
+        "preview": "Show what the model of a client gets from a prompt.",
     },
     "Content": {
         "prompt": "Manage prompts.",

@@ -255,12 +255,13 @@ def render_prompt(
     options: WorkspaceOptions, name: str, values: Sequence[str], args_json: str | None
 ) -> tuple[str, Messages]:
     """Render a stored prompt or one of a library: its text with role lines, and its messages."""
-    given = {**(_read_arguments(args_json) if args_json else {}), **_parse_pairs(values)}
+    given = {**(_read_arguments(args_json) if args_json else {}), **parse_pairs(values)}
     messages = (_render_library if ":" in name else _render_stored)(options, name, given)
     return with_role_lines(messages), messages
 
 
-def _parse_pairs(values: Sequence[str]) -> dict[str, str]:
+def parse_pairs(values: Sequence[str]) -> dict[str, str]:
+    """Return arguments of the form KEY=VALUE as a mapping, or exit."""
     pairs = {}
     for value in values:
         key, equals, content = value.partition("=")

@@ -38,7 +38,7 @@ class ConfigFileChanged(Exception):
 
 def read(path: Path) -> ConfigFileContent:
     """Read a file. Raises `ClientFileRefused` and `ClientFileUnreachable`."""
-    data = _read_bytes(path)
+    data = read_bytes(path)
     if data is None:
         return ConfigFileContent(None)
     try:
@@ -65,7 +65,7 @@ def replace(path: Path, data: bytes, before: ConfigFileContent, *, is_private: b
                 files.flush(file)
                 _check_unchanged(path, before)
         except BaseException:
-            _remove_folders(folders)
+            remove_folders(folders)
             raise
         return folders
 
@@ -79,7 +79,7 @@ def remove(path: Path, before: ConfigFileContent, folders: list[str]) -> None:
         _check_unchanged(path, before)
         path.unlink()
         files.sync_folder(path.parent)
-        _remove_folders(folders)
+        remove_folders(folders)
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -90,7 +90,8 @@ def write_private(path: Path, data: bytes) -> None:
             file.write(data)
 
 
-def _read_bytes(path: Path) -> bytes | None:
+def read_bytes(path: Path) -> bytes | None:
+    """The content of a file; `None` if it does not exist. Raises what `read` raises."""
     with wrap_os_errors(path):
         try:
             return files.read(path, MAX_FILE_BYTES, follow_links=True)
@@ -103,7 +104,7 @@ def _read_bytes(path: Path) -> bytes | None:
 
 
 def _check_unchanged(path: Path, before: ConfigFileContent) -> None:
-    if _read_bytes(path) != before.data:
+    if read_bytes(path) != before.data:
         raise ConfigFileChanged
 
 
@@ -117,7 +118,8 @@ def _copy_owner_and_mode(path: Path, descriptor: int) -> None:
     os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
 
 
-def _remove_folders(folders: list[str]) -> None:
+def remove_folders(folders: list[str]) -> None:
+    """Delete folders, innermost first, until one is not empty."""
     with suppress(OSError):
         for folder in folders:
             Path(folder).rmdir()

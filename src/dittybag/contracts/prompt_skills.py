@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from hashlib import sha256
 from typing import Final
 
@@ -11,15 +10,8 @@ from dittybag.contracts.skill_extension import STORED_PROMPTS
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import PromptNotFound
 from dittybag.domain.prompts import Prompt
-from dittybag.domain.skills import (
-    DESCRIPTION_LENGTH,
-    NAME_LENGTH,
-    SKILL_FILE,
-    Skill,
-    SkillFile,
-    is_skill_name,
-)
-from dittybag.domain.text import one_line
+from dittybag.domain.skill_texts import skill_description, skill_name, template_instructions
+from dittybag.domain.skills import SKILL_FILE, Skill, SkillFile, is_skill_name
 from dittybag.protocol.request_context import Context
 from dittybag.services.prompt_service import PromptAddress
 
@@ -27,8 +19,6 @@ from dittybag.services.prompt_service import PromptAddress
 _PAGE_BYTES: Final = 16 * 1024 * 1024
 #: Prompts are read one by one.
 _PAGE_PROMPTS: Final = 250
-
-_OTHERS: Final = re.compile(r"[^a-z0-9]+")
 
 
 class PromptSkills:
@@ -74,25 +64,18 @@ def skill_path(prompt: Prompt) -> str:
     """Return the path of a prompt. If its name is not that of a skill, the path has its id as well."""
     if is_skill_name(prompt.name):
         return f"{STORED_PROMPTS}/{prompt.name}"
-    return f"{STORED_PROMPTS}/{prompt.id}/{_skill_name(prompt)}"
-
-
-def _skill_name(prompt: Prompt) -> str:
-    if is_skill_name(prompt.name):
-        return prompt.name
-    return _OTHERS.sub("-", prompt.name.lower())[:NAME_LENGTH].strip("-") or f"prompt-{prompt.id[:8]}"
+    return f"{STORED_PROMPTS}/{prompt.id}/{skill_name(prompt.name, prompt.id)}"
 
 
 def _front_matter(prompt: Prompt) -> dict[str, str]:
-    texts = (" ".join((text or "").split()) for text in (prompt.description, prompt.title))
-    lines = (one_line(text, DESCRIPTION_LENGTH) for text in texts)
-    return {"name": _skill_name(prompt), "description": next(filter(None, lines), prompt.name)}
+    description = skill_description(prompt.name, prompt.title, prompt.description)
+    return {"name": skill_name(prompt.name, prompt.id), "description": description}
 
 
 def _content(prompt: Prompt) -> bytes:
     # Strings in JSON are valid in YAML. Characters that YAML does not allow are escaped.
     fields = (f"{name}: {_quoted(value)}\n" for name, value in _front_matter(prompt).items())
-    return f"---\n{''.join(fields)}---\n\n{_argument_list(prompt)}{prompt.content}".encode()
+    return f"---\n{''.join(fields)}---\n\n{template_instructions(prompt.arguments)}{prompt.content}".encode()
 
 
 def _quoted(value: str) -> str:
@@ -102,19 +85,6 @@ def _quoted(value: str) -> str:
 
 def _escape(char: str) -> str:
     return f"\\U{ord(char):08x}"
-
-
-def _argument_list(prompt: Prompt) -> str:
-    """Return what replaces the variables of a template, because a skill has no arguments."""
-    if not prompt.arguments:
-        return ""
-    lines = [
-        f"- `{item.name}`{'' if item.required else ' (optional)'}"
-        + (f": {one_line(item.description, DESCRIPTION_LENGTH)}" if item.description else "")
-        for item in prompt.arguments
-    ]
-    example = f"`{{{{ {prompt.arguments[0].name} }}}}`"
-    return "\n".join((f"This text is a template. Replace its variables, such as {example}:\n", *lines, "\n"))
 
 
 def _skill(prompt: Prompt) -> Skill:
