@@ -27,9 +27,8 @@ class EntryEdits(Struct, frozen=True):
     """The edits that write an entry."""
 
     edits: tuple[TextEdit, ...]
-    #: Whether they also create the object that holds all entries, and the object around that.
-    with_container: bool = False
-    with_root: bool = False
+    #: How many of the objects around the entry they create, from the innermost outwards.
+    created: int = 0
 
 
 class ConfigFormat(Protocol):
@@ -48,13 +47,10 @@ class ConfigFormat(Protocol):
     def write_edits(self, text: str, name: str, value: Mapping[str, Any]) -> EntryEdits:
         """The edits that add an entry, or replace its value."""
 
-    def removal_edits(
-        self, text: str, name: str, *, container: bool, root: bool
-    ) -> Sequence[tuple[TextEdit, ...]]:
+    def removal_edits(self, text: str, name: str, *, created: int) -> Sequence[tuple[TextEdit, ...]]:
         """Alternative edits that remove an existing entry, the cleanest result first.
 
-        With `container`, they also remove the object that holds all entries if nothing else is left in it;
-        with `root`, also the object around that.
+        They also remove up to `created` of the objects around the entry, if nothing else is left in them.
         """
 
     def restore_edits(self, text: str, name: str, source: str) -> tuple[TextEdit, ...]:

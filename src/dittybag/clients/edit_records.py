@@ -29,9 +29,8 @@ class EditRecord(Struct, frozen=True, kw_only=True):
     applied: tuple[AppliedEdit, ...] = msgspec.field(default=(), name="splices")
     #: The source text of the entry that had this name before, or `None`.
     previous: str | None = None
-    #: What was created for the entry.
-    with_container: bool = False
-    with_root: bool = False
+    #: What was created for the entry: the objects around it (from the innermost outwards), file and folders.
+    created: int = 0
     with_file: bool = False
     with_folders: tuple[str, ...] = ()
 

@@ -46,10 +46,10 @@ class JsonFormat(Struct, frozen=True):
             gap = style.newline if text and not text.endswith(("\n", "\r")) else ""
             whole = style.format_value({self.key: {name: value}}, "", 3)
             edit = TextEdit(len(text), len(text), f"{gap}{whole}{style.newline}")
-            return EntryEdits((edit,), with_container=True, with_root=True)
+            return EntryEdits((edit,), created=2)
         container = self._container(root)
         if container is None:
-            return EntryEdits(style.insertion(root, self.key, {name: value}, 2), with_container=True)
+            return EntryEdits(style.insertion(root, self.key, {name: value}, 2), created=1)
         member = self._entry(root, name)
         if member is None:
             return EntryEdits(style.insertion(_object_of(container), name, value, 1))
@@ -57,18 +57,16 @@ class JsonFormat(Struct, frozen=True):
         source = _dump(value) if indent is None else style.format_value(value, indent, 1)
         return EntryEdits((TextEdit(member.value_start, member.end, source),))
 
-    def removal_edits(
-        self, text: str, name: str, *, container: bool, root: bool
-    ) -> Sequence[tuple[TextEdit, ...]]:
+    def removal_edits(self, text: str, name: str, *, created: int) -> Sequence[tuple[TextEdit, ...]]:
         whole = scan(text)
         around = self._container(whole)
         member = self._entry(whole, name)
         if whole is None or around is None or member is None:
             raise MalformedConfig(f"there is no entry '{name}'")
         holder = _object_of(around)
-        if container and _is_only_content(text, holder, member):
+        if created and _is_only_content(text, holder, member):
             holder, member = whole, around
-            if root and _is_only_content(text, whole, around):
+            if created > 1 and _is_only_content(text, whole, around):
                 return ((TextEdit(whole.start, whole.end, ""),),)
         return (_removal_with_line(text, holder, member), _removal(holder, member))
 

@@ -61,7 +61,7 @@ class TomlFormat(Struct, frozen=True):
             except MalformedConfig:
                 raise MalformedConfig(_INLINE.format(self.key)) from None
             edit = TextEdit(len(text), len(text), added)
-            return EntryEdits((edit,), with_container=not self.entries(text))
+            return EntryEdits((edit,))
         first, *others = self._blocks(text, name)
         if text[first.start :].lstrip().startswith("["):
             source = _format_table(self.key, name, value, newline)
@@ -74,9 +74,7 @@ class TomlFormat(Struct, frozen=True):
                 return EntryEdits(edits)
         raise MalformedConfig(f"'{name}' cannot be replaced safely")
 
-    def removal_edits(
-        self, text: str, name: str, *, container: bool, root: bool
-    ) -> Sequence[tuple[TextEdit, ...]]:
+    def removal_edits(self, text: str, name: str, *, created: int) -> Sequence[tuple[TextEdit, ...]]:
         blocks = self._blocks(text, name)
         last = blocks[-1]
         before = text[: last.start]
