@@ -235,7 +235,7 @@ def test_the_state_of_all_clients_is_listed(user: ConnectUser) -> None:
 
     result = user.connect()
     lines = result.stdout.splitlines()
-    assert lines[0].split() == ["client", "scope", "found", "state", "file"]
+    assert lines[0].split() == ["client", "scope", "found", "state", "hooks", "file"]
     assert lines[1].split()[:5] == ["claude-code", "user", "no", "not", "connected"]
     assert lines[2].split()[:5] == ["claude-code", "project", "no", "not", "connected"]
     assert any(line.split()[:4] == ["cursor", "user", "no", "connected"] for line in lines)
@@ -547,3 +547,43 @@ def test_several_clients_are_connected_and_removed_together(user: ConnectUser) -
     assert (codex.read_bytes(), gemini.read_bytes()) == before
     assert "No client has an entry" in user.connect("--all", "--remove").stderr
     assert "Give either CLIENT or --all" in user.connect("--all", "codex", status=2).stderr
+
+
+def test_hooks_are_installed_listed_checked_and_removed(user: ConnectUser) -> None:
+    before = '{\n  "hooks": {\n    "Stop": []\n  }\n}\n'
+    settings = user.write(".claude/settings.json", before)
+    diff = user.connect("claude-code", "--hooks", "--dry-run").stdout
+    assert (diff.count("\n+++ "), diff.count(" prime")) == (2, 2)
+    result = user.connect("claude-code", "--hooks", "--db", str(user.folder / "bag.db"))
+    assert "Installed hooks (SessionStart, PreCompact): " in result.stdout
+    groups = json.loads(settings.read_text())["hooks"]
+    (command,) = {
+        group["hooks"][0]["command"] for name in ("SessionStart", "PreCompact") for group in groups[name]
+    }
+    assert command.startswith(f"env DITTYBAG_HOME={user.data_folder} ")
+    assert command.endswith(f" -m dittybag prime --db {user.folder / 'bag.db'}")
+
+    listed = data(user.connect("--json"))["clients"]
+    hooks = {row["client"]: row["hooks"] for row in listed if row["scope"] == "user"}
+    assert hooks["claude-code"] == "broken"
+    assert (hooks["codex"], hooks["zed"]) == ("absent", None)
+    (finding,) = [item for item in user.client_findings() if "hooks are" in item["message"]]
+    assert "the hooks are broken: the database" in finding["message"]
+    assert finding["fix"].startswith("dittybag connect claude-code --hooks replaces it, ")
+
+    updated = data(user.connect("claude-code", "--json"))
+    assert (updated["state"], updated["hooks"]["state"]) == ("updated", "updated")
+    row = user.connect().stdout.splitlines()[1].split()
+    assert row[:5] == ["claude-code", "user", "yes", "connected", "yes"]
+    only = data(user.connect("claude-code", "--hooks", "--remove", "--json"))
+    assert ("state" in only, only["hooks"]["state"]) == (False, "removed")
+    assert settings.read_text() == before
+    assert "hooks" not in data(user.connect("claude-code", "--remove", "--json"))
+
+    for client in ("gemini", "vscode"):
+        user.connect(client, "--hooks", "--scope", "project")
+        preview = user.connect(client, "--remove", "--scope", "project", "--dry-run").stdout
+        assert preview.count("--- ") == 2
+        assert user.connect(client, "--remove", "--scope", "project").stdout.count("\n") == 2
+    assert list(user.folder.iterdir()) == []
+    assert "Zed has no hooks" in user.connect("zed", "--hooks", status=2).stderr

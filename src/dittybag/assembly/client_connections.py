@@ -15,7 +15,7 @@ from dittybag.assembly.store_factory import is_file
 from dittybag.clients import client_facts
 from dittybag.clients.client_errors import ClientFileError, MalformedConfig
 from dittybag.clients.connector import ConfigTarget, Launch, connect, connection_status, disconnect
-from dittybag.clients.edit_records import EditRecords
+from dittybag.clients.hooks import HookTarget, created_paths, hooks_status, remove_hooks
 from dittybag.clients.http_snippets import http_snippet
 from dittybag.clients.known_clients import CLIENTS, LocalMachine, McpClient
 from dittybag.clients.reversible_edits import apply_edits
@@ -107,6 +107,9 @@ class LocalConnections:
         try:
             target = ConfigTarget.resolve(client, "user", machine, _NAME)
             assert target is not None
+            hooks = HookTarget.resolve(client, "user", machine)
+            if hooks is not None and hooks_status(hooks).state not in ("absent", "unreadable"):
+                remove_hooks(hooks, self._settings.home)
             result = disconnect(target, self._settings.home, check=entry_problem)
         except ClientFileError as error:
             raise ConnectionFailed(f"{one_line(str(error), 500)}: {error.advice}") from error
@@ -144,12 +147,10 @@ class LocalConnections:
         launch = self._launch(project)
         problem = None
         is_connected = is_broken = False
-        created: set[Path] = set()
         try:
             target = ConfigTarget.resolve(client, "user", machine, _NAME)
             assert target is not None
             file = str(target.file)
-            created = EditRecords(self._settings.home).created_paths(target.file)
             status = connection_status(target, launch, entry_problem)
             is_connected, is_broken = status.state == "connected", status.state == "broken"
             if status.state == "unreadable":
@@ -171,7 +172,7 @@ class LocalConnections:
             remote_config=remote.text,
             file=file,
             config=_sample_config(client, launch),
-            is_installed=client.is_installed(machine, created),
+            is_installed=client.is_installed(machine, created_paths(client, machine, self._settings.home)),
             is_connected=is_connected,
             is_broken=is_broken,
             problem=problem,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dittybag.cli.colours import AMBER, GREEN, GREY, RED
+from dittybag.cli.connect_hooks import require_hooks
 from dittybag.cli.error_output import ExitStatus, report, wants_json
 from dittybag.cli.output import (
     confirm,
@@ -39,6 +40,7 @@ from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
     from dittybag.clients.connector import ConfigTarget, ConnectionStatus, ConnectResult, Launch
+    from dittybag.clients.hooks import HooksResult, HooksStatus, HookTarget
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _STATUSES: Final = {
@@ -51,6 +53,14 @@ _STATES: Final = {
     "broken": "broken",
     "other": "starts another program",
     "absent": "not connected",
+    "unreadable": "cannot be read",
+}
+_HOOKS: Final = {
+    None: "",
+    "installed": "yes",
+    "partial": "partly",
+    "broken": "broken",
+    "absent": "no",
     "unreadable": "cannot be read",
 }
 _COLOURS: Final = {"connected": GREEN, "broken": RED, "other": AMBER, "unreadable": RED}
@@ -79,7 +89,12 @@ _MAX_LENGTH: Final = 2000
     metavar="NAME",
     help=f"Profile to serve (default: {CONNECTED_PROFILE}); see `dittybag serve --help`.",
 )
-@click.option("--remove", is_flag=True, help="Remove the entry and restore the file as it was before.")
+@click.option(
+    "--hooks",
+    is_flag=True,
+    help="Also install hooks that run `dittybag prime` at the start of a session; with --remove, only those.",
+)
+@click.option("--remove", is_flag=True, help="Remove the entry and hooks, and restore the files as before.")
 @click.option("--dry-run", is_flag=True, help="Show the changes to the file, and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation, as --all does.")
 @in_project
@@ -109,6 +124,7 @@ def command(
       dittybag connect claude-code
       dittybag connect codex gemini
       dittybag connect --all
+      dittybag connect claude-code --hooks
       dittybag connect cursor --scope project --project website
       dittybag connect zed --dry-run
       dittybag connect zed --remove
@@ -128,11 +144,13 @@ def command(
         return ExitStatus.STORAGE
     scope_name, launch = scope or "user", _launch(options, profile)
     if everything:
-        targets = _all_targets(machine, scope_name, name, launch, is_removal=mode["remove"])
+        targets = _all_targets(machine, scope_name, name, launch, **mode)
         if not (mode["dry_run"] or _confirm(targets, yes=yes, is_removal=mode["remove"])):
             return ExitStatus.REFUSED
         return _apply_all(targets, launch, machine, is_list=True, **mode)
     if clients:
+        if mode["hooks"]:
+            require_hooks([CLIENTS[each] for each in clients])
         targets = [_target(CLIENTS[each], scope_name, machine, name) for each in dict.fromkeys(clients)]
         return _apply_all(targets, launch, machine, is_list=len(clients) > 1, **mode)
     if any(mode.values()) or scope is not None:
@@ -142,13 +160,20 @@ def command(
 
 
 def _all_targets(
-    machine: LocalMachine, scope: ConfigScope, name: str, launch: Launch, *, is_removal: bool
+    machine: LocalMachine, scope: ConfigScope, name: str, launch: Launch, **mode: bool
 ) -> list[ConfigTarget]:
-    """Return the files of all installed clients; for a removal, of those that have an entry."""
+    """Return the files of all installed clients; for a removal, of those that have an entry or hooks."""
+
+    def is_chosen(status: ConnectionStatus, hooks: HooksStatus | None, *, is_found: bool) -> bool:
+        has_hooks = hooks is not None and hooks.state != "absent"
+        if mode["remove"]:
+            return has_hooks or (status.state != "absent" and not mode["hooks"])
+        return is_found
+
     return [
         target
-        for target, is_found, status in _statuses(machine, name, launch)
-        if target.scope == scope and (status.state != "absent" if is_removal else is_found)
+        for target, is_found, status, hooks in _statuses(machine, name, launch)
+        if target.scope == scope and is_chosen(status, hooks, is_found=is_found)
     ]
 
 
@@ -163,6 +188,7 @@ def _apply_all(
     machine: LocalMachine,
     *,
     is_list: bool,
+    hooks: bool,
     remove: bool,
     dry_run: bool,
 ) -> int:
@@ -175,7 +201,7 @@ def _apply_all(
     for target in targets:
         is_found = _is_installed(target.client, machine)
         try:
-            done.append(_apply(target, launch, remove=remove, dry_run=dry_run))
+            done.append(_apply(target, launch, machine, hooks=hooks, remove=remove, dry_run=dry_run))
         except ClientFileError as error:
             failed.append(error)
             message = one_line(str(error), _MAX_LENGTH)
@@ -193,12 +219,12 @@ def _apply_all(
     return _STATUSES[type(failed[0])] if failed else ExitStatus.OK
 
 
-def client_statuses() -> list[tuple[ConfigTarget, ConnectionStatus]]:
-    """Return the configuration files of the clients on this machine, and whether they start this program."""
+def client_statuses() -> list[tuple[ConfigTarget, ConnectionStatus, HooksStatus | None]]:
+    """Return the clients on this machine, whether they start this program, and the state of their hooks."""
     from dittybag.assembly.client_connections import local_machine
 
     statuses = _statuses(local_machine(), "dittybag", _launch(WorkspaceOptions(None, None), None))
-    return [(target, status) for target, _, status in statuses]
+    return [(target, status, hooks) for target, _, status, hooks in statuses]
 
 
 def _target(client: McpClient, scope: ConfigScope, machine: LocalMachine, name: str) -> ConfigTarget:
@@ -236,29 +262,90 @@ def _summary(count: int, failed: int, *, is_removal: bool) -> str:
     return f"{format_count(count, 'client')}, {failed} failed" if failed else format_count(count, "client")
 
 
-def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool) -> dict[str, Any]:
-    """Edit the file of a client, print what was done for people, and return it as data."""
+def _apply(
+    target: ConfigTarget, launch: Launch, machine: LocalMachine, *, hooks: bool, remove: bool, dry_run: bool
+) -> dict[str, Any]:
+    """Edit the files of a client, print what was done for people, and return it as data.
+
+    Hooks that are installed already are kept in step with the entry.
+    """
+    from dittybag.cli.connect_hooks import hooks_data, print_hooks_outcome, target_of_hooks
+
+    hook_file = target_of_hooks(target.client, target.scope, machine, is_asked=hooks)
+    # Before something is written, both files are checked.
+    outcome, hook_outcome = _edit(
+        target, hook_file, launch, machine, hooks=hooks, remove=remove, dry_run=True
+    )
+    if not dry_run:
+        outcome, hook_outcome = _edit(
+            target, hook_file, launch, machine, hooks=hooks, remove=remove, dry_run=False
+        )
+    data = _entry_data(target, outcome, dry_run=dry_run)
+    if hook_file is not None and hook_outcome is not None:
+        data["hooks"] = hooks_data(hook_file, hook_outcome, dry_run=dry_run)
+    if wants_json():
+        return data
+    if dry_run:
+        results = (hook_outcome, outcome) if remove else (outcome, hook_outcome)
+        diffs = [result.diff for result in results if result is not None and result.diff]
+        for diff in diffs:
+            print_diff(diff.split("\n"))
+        if not diffs:
+            click.echo("No changes", err=True)
+        return data
+    if outcome is not None:
+        _print_outcome(target, outcome)
+    if hook_file is not None and hook_outcome is not None:
+        print_hooks_outcome(hook_file, hook_outcome)
+    elif hooks:
+        note(f"{target.client.title} has no hooks that can add to a conversation")
+    return data
+
+
+def _edit(
+    target: ConfigTarget,
+    hook_file: HookTarget | None,
+    launch: Launch,
+    machine: LocalMachine,
+    *,
+    hooks: bool,
+    remove: bool,
+    dry_run: bool,
+) -> tuple[ConnectResult | None, HooksResult | None]:
+    """Edit the entry, then the hooks; a removal is the other way round. They may be in one file."""
+    from dittybag.cli.connect_hooks import apply_hooks
+
+    outcome = hook_outcome = text = None
+    if remove and hook_file is not None:
+        hook_outcome = apply_hooks(hook_file, launch, machine, remove=True, dry_run=dry_run, text=None)
+        text = hook_outcome.text if dry_run and hook_file.file == target.file else None
+    if not (remove and hooks):
+        outcome = _change_entry(target, launch, remove=remove, dry_run=dry_run, text=text)
+        is_shared = hook_file is not None and hook_file.file == target.file
+        text = outcome.text if dry_run and is_shared else None
+    if not remove and hook_file is not None:
+        hook_outcome = apply_hooks(hook_file, launch, machine, remove=False, dry_run=dry_run, text=text)
+    return outcome, hook_outcome
+
+
+def _change_entry(
+    target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool, text: str | None
+) -> ConnectResult:
     from dittybag.assembly.entry_check import entry_problem
     from dittybag.clients.connector import connect, disconnect
 
     ours = home(os.environ)
     if remove:
-        outcome = disconnect(target, ours, check=entry_problem, dry_run=dry_run)
-    else:
-        outcome = connect(target, launch, ours, check=entry_problem, dry_run=dry_run)
-    if dry_run and not wants_json():
-        print_diff(outcome.diff.split("\n") if outcome.diff else ())
-        if not outcome.diff:
-            click.echo("No changes", err=True)
-    elif not wants_json():
-        _print_outcome(target, outcome)
-    data: dict[str, Any] = {
-        "client": target.client.name,
-        "scope": target.scope,
-        "file": str(target.file),
-        "state": outcome.state,
-        "backup": outcome.backup,
-    }
+        return disconnect(target, ours, check=entry_problem, dry_run=dry_run, text=text)
+    return connect(target, launch, ours, check=entry_problem, dry_run=dry_run)
+
+
+def _entry_data(target: ConfigTarget, outcome: ConnectResult | None, *, dry_run: bool) -> dict[str, Any]:
+    """Return the result for --json; without an outcome, only what it is about."""
+    data: dict[str, Any] = {"client": target.client.name, "scope": target.scope, "file": str(target.file)}
+    if outcome is None:
+        return data
+    data |= {"state": outcome.state, "backup": outcome.backup}
     return data | ({"diff": outcome.diff} if dry_run else {})
 
 
@@ -310,53 +397,57 @@ def _list_clients(machine: LocalMachine, name: str, launch: Launch) -> None:
                     "broken": dict(status.broken),
                     "problem": status.problem or None,
                     "file": str(target.file),
+                    "hooks": None if hooks is None else hooks.state,
                 }
-                for target, found, status in rows
+                for target, found, status, hooks in rows
             ]
         },
-        ("client", "scope", "found", "state", "file"),
+        ("client", "scope", "found", "state", "hooks", "file"),
         [
             (
                 target.client.name,
                 target.scope,
                 "yes" if found else "no",
                 _state(status, name),
+                _HOOKS[None if hooks is None else hooks.state],
                 one_line(format_path(str(target.file)), _MAX_LENGTH),
             )
-            for target, found, status in rows
+            for target, found, status, hooks in rows
         ],
-        shrinkable=(3, 4),
+        shrinkable=(3, 5),
         styles=lambda row: {"fg": None if rows[row][1] else GREY},
         cell_styles=lambda row, name: (
             {"fg": _COLOURS[rows[row][2].state]} if name == "state" and rows[row][2].state in _COLOURS else {}
         ),
     )
-    if any(found and status.state == "absent" for _, found, status in rows):
+    if any(found and status.state == "absent" for _, found, status, _ in rows):
         hint("to connect clients, run: dittybag connect CLIENT..., or dittybag connect --all")
 
 
 def _statuses(
     machine: LocalMachine, name: str, launch: Launch
-) -> Iterator[tuple[ConfigTarget, bool, ConnectionStatus]]:
+) -> Iterator[tuple[ConfigTarget, bool, ConnectionStatus, HooksStatus | None]]:
     from dittybag.assembly.entry_check import entry_problem
+    from dittybag.cli.connect_hooks import status_of_hooks
     from dittybag.clients.connector import ConfigTarget, connection_status
+    from dittybag.clients.hooks import HookTarget
 
     for client in CLIENTS.values():
         found = _is_installed(client, machine)
         for scope in SCOPES:
             target = ConfigTarget.resolve(client, scope, machine, name)
-            if target is not None and (scope == "user" or os.path.lexists(target.file)):
-                yield target, found, connection_status(target, launch, entry_problem)
+            hooks = HookTarget.resolve(client, scope, machine)
+            hooks_status = None if hooks is None else status_of_hooks(hooks)
+            has_hooks = hooks_status is not None and hooks_status.state != "absent"
+            if target is not None and (scope == "user" or has_hooks or os.path.lexists(target.file)):
+                yield target, found, connection_status(target, launch, entry_problem), hooks_status
 
 
 def _is_installed(client: McpClient, machine: LocalMachine) -> bool:
     """Whether the client was found, apart from what Dittybag has created."""
-    from dittybag.clients.connector import ConfigTarget
-    from dittybag.clients.edit_records import EditRecords
+    from dittybag.clients.hooks import created_paths
 
-    target = ConfigTarget.resolve(client, "user", machine, "dittybag")
-    assert target is not None
-    return client.is_installed(machine, EditRecords(home(os.environ)).created_paths(target.file))
+    return client.is_installed(machine, created_paths(client, machine, home(os.environ)))
 
 
 def _state(status: ConnectionStatus, name: str) -> str:

@@ -108,10 +108,20 @@ def _client_findings() -> list[Finding]:
             f"{target.client.title}: the entry '{name}' in {target.file} is broken: {problem}",
             _entry_fix(target, name),
         )
-        for target, status in statuses
+        for target, status, _ in statuses
         for name, problem in status.broken.items()
     ]
-    connected = sorted({target.client.name for target, status in statuses if status.state == "connected"})
+    findings += [
+        Finding(
+            "warning",
+            "clients",
+            f"{target.client.title}: the hooks are broken: {hooks.problem}",
+            _fix(target, " --hooks"),
+        )
+        for target, _, hooks in statuses
+        if hooks is not None and hooks.state == "broken"
+    ]
+    connected = sorted({target.client.name for target, status, _ in statuses if status.state == "connected"})
     if connected:
         findings.append(Finding("ok", "clients", f"Connected: {', '.join(connected)}"))
     elif not findings:
@@ -123,9 +133,12 @@ def _client_findings() -> list[Finding]:
 
 def _entry_fix(target: ConfigTarget, name: str) -> str:
     """Return the command that replaces an entry, and the one that removes it."""
+    return _fix(target, "" if name == "dittybag" else f" --name {shlex.quote(name)}")
+
+
+def _fix(target: ConfigTarget, options: str) -> str:
     scope = "" if target.scope == "user" else f" --scope {target.scope}"
-    entry = "" if name == "dittybag" else f" --name {shlex.quote(name)}"
-    command = f"dittybag connect {target.client.name}{scope}{entry}"
+    command = f"dittybag connect {target.client.name}{scope}{options}"
     return f"{command} replaces it, {command} --remove removes it"
 
 

@@ -69,8 +69,8 @@ class ConfigTarget(Struct, frozen=True):
         file = client.file(scope, machine)
         if file is None:
             return None
-        real = _resolve_links(file)
-        if not _is_encodable(str(real)):
+        real = resolve_links(file)
+        if not is_encodable(str(real)):
             raise ClientFileRefused(ascii(str(real)), "the path is not UTF-8 text")
         return ConfigTarget(client, scope, real, name)
 
@@ -80,6 +80,8 @@ class ConnectResult(Struct, frozen=True, kw_only=True):
 
     state: ConnectState
     backup: str | None = None
+    #: What the file contains, or would contain.
+    text: str = ""
     diff: str = ""
     #: Whether an existing entry was replaced, or was restored by the removal.
     has_previous: bool = False
@@ -131,17 +133,23 @@ def connect(
 
 
 def disconnect(
-    target: ConfigTarget, home: str, *, check: EntryCheck = assume_working, dry_run: bool = False
+    target: ConfigTarget,
+    home: str,
+    *,
+    check: EntryCheck = assume_working,
+    dry_run: bool = False,
+    text: str | None = None,
 ) -> ConnectResult:
     """Remove Dittybag from a client's file and restore its previous state. Raises `ClientFileError`.
 
-    A previous entry of Dittybag that does not work is not restored.
+    A previous entry of Dittybag that does not work is not restored. See `change_file` for `text`.
     """
     return _change(
         target,
         home,
         lambda text, records: plan_removal(_entry(target, check), text, records),
         dry_run=dry_run,
+        text=text,
     )
 
 
@@ -169,6 +177,7 @@ def _change(
     plan: Callable[[str, tuple[EditRecord, ...]], PlannedChange],
     *,
     dry_run: bool,
+    text: str | None = None,
 ) -> ConnectResult:
     result = change_file(
         target.file,
@@ -177,11 +186,13 @@ def _change(
         label=f"{target.client.name}-{target.scope}",
         is_private=target.scope == "user",
         dry_run=dry_run,
+        text=text,
     )
     (state,) = result.states
     return ConnectResult(
         state="connected" if state == "added" else state,
         backup=result.backup,
+        text=result.text,
         diff=result.diff,
         has_previous=result.has_previous,
     )
@@ -192,6 +203,7 @@ def _entry(target: ConfigTarget, check: EntryCheck) -> Entry:
         target.file,
         target.name,
         target.client.format,
+        record=target.name,
         is_own=_starts_dittybag,
         is_broken=lambda value: check(value) is not None,
         foreign=f"the entry '{target.name}' starts another program",
@@ -266,14 +278,14 @@ def _check_values(target: ConfigTarget, entry: Mapping[str, Any]) -> None:
     """Raise `ClientFileRefused` for values that the file cannot hold or the client would expand."""
     texts = [entry["command"], *entry["args"], *_variables(entry).values()]
     for text in texts:
-        if not _is_encodable(text):
+        if not is_encodable(text):
             raise ClientFileRefused(str(target.file), f"{text!a} is not UTF-8 text")
         if target.client.would_expand(text):
             title = target.client.title
             raise ClientFileRefused(str(target.file), f"{title} would expand a variable in '{text}'")
 
 
-def _is_encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
     """Whether a text is valid UTF-8. A file name may not be."""
     try:
         text.encode()
@@ -282,7 +294,7 @@ def _is_encodable(text: str) -> bool:
     return True
 
 
-def _resolve_links(file: Path) -> Path:
+def resolve_links(file: Path) -> Path:
     """Resolve symbolic links. A loop is left as it is: the system refuses to open it."""
     try:
         return file.resolve()

@@ -41,6 +41,8 @@ class Entry(Struct, frozen=True):
     file: Path
     name: str
     format: ConfigFormat
+    #: The name of its records.
+    record: str
     #: Whether a value was written by Dittybag.
     is_own: Callable[[Any], bool]
     #: Whether a value does not work; such an entry of Dittybag is not restored.
@@ -65,7 +67,7 @@ class PlannedChange(Struct, frozen=True, kw_only=True):
 class EntryChange(Struct, frozen=True):
     """How to change one entry: the plan for a text and the records of the entry."""
 
-    name: str
+    record: str
     plan: Callable[[str, tuple[EditRecord, ...]], PlannedChange]
 
 
@@ -75,6 +77,8 @@ class FileChange(Struct, frozen=True, kw_only=True):
     #: In the order of the changes.
     states: tuple[EntryState, ...]
     backup: str | None = None
+    #: What the file contains, or would contain.
+    text: str
     diff: str = ""
     #: Whether an existing entry was replaced, or was restored by the removal.
     has_previous: bool = False
@@ -88,17 +92,19 @@ def change_file(
     label: str,
     is_private: bool,
     dry_run: bool,
+    text: str | None = None,
 ) -> FileChange:
     """Carry out changes to a file, all in one write. Raises `ClientFileError`.
 
-    `label`: a part of the name of the backup.
+    `label`: a part of the name of the backup. `text`: for a dry run, instead of the text in the file.
     """
     edit_records = EditRecords(home)
     if dry_run:
-        before = config_files.read(file)
+        before = config_files.read(file) if text is None else ConfigFileContent(text.encode(), text)
         planned = _make_plans(file, changes, before, edit_records)
         return FileChange(
             states=tuple(plan.state for plan in planned),
+            text=planned[-1].text,
             diff=unified_diff(before.text, planned[-1].text, str(file)),
             has_previous=any(plan.has_previous for plan in planned),
         )
@@ -131,7 +137,7 @@ def plan_write(
     else:
         record = EditRecord(
             file=str(entry.file),
-            name=name,
+            name=entry.record,
             applied=shift_edits(applied, -now.at),
             previous=None if found is None or entry.is_broken(found.value) else found.text,
             created=write.created,
@@ -180,13 +186,17 @@ def _make_plans(
     """Plan each change on the text that the one before it leaves."""
     planned: list[PlannedChange] = []
     text, is_missing = before.text, before.data is None
+    folders: tuple[str, ...] = ()
     for change in changes:
         try:
-            plan = change.plan(text, edit_records.read(file, change.name))
+            plan = change.plan(text, edit_records.read(file, change.record))
         except MalformedConfig as error:
             raise ClientFileRefused(str(file), str(error)) from None
-        if plan.record is not None and is_missing:
-            plan = msgspec.structs.replace(plan, record=msgspec.structs.replace(plan.record, with_file=True))
+        if plan.is_deletion:
+            is_missing, folders = True, plan.folders
+        elif plan.record is not None and is_missing:
+            record = msgspec.structs.replace(plan.record, with_file=True, with_folders=folders)
+            plan = msgspec.structs.replace(plan, record=record)
             is_missing = False
         planned.append(plan)
         text = plan.text
@@ -215,10 +225,16 @@ def _write_plans(
             config_files.remove(file, before, folders)
         else:
             _write_file(file, steps, before, edit_records, is_private=is_private)
-    for change, plan in steps:
-        if plan.state in ("removed", "absent"):
-            edit_records.delete(file, change.name)
-    return FileChange(states=states, backup=backup, has_previous=any(plan.has_previous for plan in planned))
+    last = {change.record: plan.state for change, plan in steps}
+    for name, state in last.items():
+        if state in ("removed", "absent"):
+            edit_records.delete(file, name)
+    return FileChange(
+        states=states,
+        backup=backup,
+        text=planned[-1].text,
+        has_previous=any(plan.has_previous for plan in planned),
+    )
 
 
 def _write_file(
