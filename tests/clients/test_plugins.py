@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import msgspec
 import pytest
-import yaml
 from msgspec import Struct
 
 from tests.clients.plugin_files import GENERATED, ROOT, SKILLS, plugin_files
@@ -209,7 +208,7 @@ def _named_paths(manifest: dict[str, Any]) -> Iterator[str]:
 def test_skills_follow_the_specification_and_name_real_tools(skill: Any) -> None:
     """https://agentskills.io/specification, 2026-11-18."""
     _, header, body = (skill / "SKILL.md").read_text().split("---\n", 2)
-    fields = yaml.safe_load(header)
+    fields = msgspec.yaml.decode(header)
     assert set(fields) == {"name", "description"}
     assert fields["name"] == skill.name
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", skill.name)
