@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -158,6 +159,45 @@ def test_edits_in_between_are_kept(tmp_path: Path, client: str, others: str) -> 
             "new": {"x": [1]},
             **file.hooks.header,
         }
+
+
+@pytest.mark.parametrize("client", HOOKS)
+def test_files_of_any_formatting_are_restored(tmp_path: Path, client: str) -> None:
+    file = HookFile(tmp_path, client)
+    random = Random(client)
+    for _ in range(25):
+        text = _random_file(random, file)
+        before = file.write(text)
+        assert file.install().state in ("installed", "unchanged"), text
+        if random.random() < 0.5:
+            file.install(MOVED)
+        addition = random.choice(["", '"added": {"hooks": []}, /* } */\t', "// [\n"])
+        installed = file.file.read_bytes().decode()
+        file.file.write_bytes(installed.replace("{", "{" + addition, 1).encode())
+        assert file.remove().state == "removed", text
+        assert file.file.read_bytes() == before.replace(b"{", b"{" + addition.encode(), 1), text
+
+
+def _random_file(random: Random, file: HookFile) -> str:
+    """A file with hooks of others, in the style of somebody who formats by hand."""
+
+    def gap() -> str:
+        return random.choice(["", "", " ", "\n", "\r\n\t", "\n    ", " /* [, */ ", " // ]}\n"])
+
+    def joined(parts: list[str], brackets: str) -> str:
+        comma = "," if parts and random.random() < 0.3 else ""
+        inside = ",".join(f"{gap()}{part}{gap()}" for part in parts)
+        return f"{brackets[0]}{inside}{comma}{gap()}{brackets[1]}"
+
+    def other() -> str:
+        return random.choice(["HOOK", '{"hooks": []}', '{"command": ["dittybag", "prime"]}', "null"])
+
+    names = random.sample([*file.hooks.events, "Stop", "hooks", "é"], k=random.randint(0, 3))
+    events = [f'"{name}"{gap()}:{gap()}' + joined([other()] * random.randint(0, 3), "[]") for name in names]
+    members = [f'"hooks": {joined(events, "{}")}'] if random.random() < 0.8 else []
+    members += random.sample(['"model": "x"', '"a": [1, {"hooks": 2}]', '"b": {}'], k=random.randint(0, 3))
+    random.shuffle(members)
+    return gap() + joined(members, "{}") + random.choice(["", "\n"])
 
 
 @pytest.mark.parametrize("client", HOOKS)

@@ -101,7 +101,7 @@ class HookFormat(Struct, frozen=True):
 
     def is_only_change(self, before: str, after: str, name: str, value: Mapping[str, Any]) -> bool:
         scan(after)
-        pairs = as_pairs(comparable_value(before)) or as_pairs(comparable_value(dump(self.header)))
+        pairs = as_pairs(comparable_value(dump(self.header) if scan(before) is None else before))
         events = as_pairs(dict(pairs).get(_KEY, ()))
         array = list(dict(events).get(name, []))
         found = self._element(before, self._array(before, name))
