@@ -561,7 +561,7 @@ def test_hooks_are_installed_listed_checked_and_removed(user: ConnectUser) -> No
         group["hooks"][0]["command"] for name in ("SessionStart", "PreCompact") for group in groups[name]
     }
     assert command.startswith(f"env DITTYBAG_HOME={user.data_folder} ")
-    assert command.endswith(f" -m dittybag prime --db {user.folder / 'bag.db'}")
+    assert command.endswith(f" -m dittybag prime --db {user.folder / 'bag.db'} --actor claude-code")
 
     listed = data(user.connect("--json"))["clients"]
     hooks = {row["client"]: row["hooks"] for row in listed if row["scope"] == "user"}

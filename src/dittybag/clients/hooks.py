@@ -88,7 +88,8 @@ def hook_command(launch: Launch, hooks: ClientHooks, platform: str) -> str:
         for part in (name, value)
     ]
     output = [] if hooks.output == "text" else ["--format", hooks.output]
-    words = [launch.command, *launch.prefix, _PRIME, *options, *output]
+    # The agent is told what others have changed, also its user.
+    words = [launch.command, *launch.prefix, _PRIME, *options, "--actor", hooks.actor, *output]
     if platform == "win32":
         return subprocess.list2cmdline(words)
     variables = [f"{name}={value}" for name, value in launch.variables.items()]

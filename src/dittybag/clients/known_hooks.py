@@ -29,6 +29,8 @@ class ClientHooks(Struct, frozen=True, kw_only=True):
     #: What each event gets from the hook, in the order in which they are written.
     events: Mapping[str, str]
     output: HookOutput = "text"
+    #: What the client calls itself over MCP, and so in the change log.
+    actor: str
     #: Whether commands are in groups, which may have a `matcher`: `{"hooks": [command, ...]}`.
     is_grouped: bool = True
     #: Whether a command contains `"type": "command"`.
@@ -59,6 +61,7 @@ _CONTEXT: Final = "added to the conversation"
 
 HOOKS: Final[Mapping[str, ClientHooks]] = {
     "claude-code": ClientHooks(
+        actor="claude-code",
         user_file=lambda machine: (
             (machine.path_variable("CLAUDE_CONFIG_DIR") or machine.home / ".claude") / "settings.json"
         ),
@@ -68,6 +71,7 @@ HOOKS: Final[Mapping[str, ClientHooks]] = {
         source="https://code.claude.com/docs/en/hooks; the output of PreCompact: /hooks of Claude Code 2.1",
     ),
     "codex": ClientHooks(
+        actor="codex-mcp-client",
         user_file=lambda machine: (
             (machine.path_variable("CODEX_HOME") or machine.home / ".codex") / "hooks.json"
         ),
@@ -77,6 +81,7 @@ HOOKS: Final[Mapping[str, ClientHooks]] = {
         source="https://developers.openai.com/codex/hooks",
     ),
     "gemini": ClientHooks(
+        actor="gemini-cli-mcp-client",
         user_file=lambda machine: (
             (machine.path_variable("GEMINI_CLI_HOME") or machine.home) / ".gemini" / "settings.json"
         ),
@@ -88,6 +93,7 @@ HOOKS: Final[Mapping[str, ClientHooks]] = {
         source="https://geminicli.com/docs/hooks/reference",
     ),
     "cursor": ClientHooks(
+        actor="cursor-vscode",
         user_file=lambda machine: machine.home / ".cursor" / "hooks.json",
         project_file=".cursor/hooks.json",
         events={"sessionStart": _CONTEXT},
@@ -99,6 +105,7 @@ HOOKS: Final[Mapping[str, ClientHooks]] = {
         source="https://cursor.com/docs/agent/hooks",
     ),
     "vscode": ClientHooks(
+        actor="Visual Studio Code",
         user_file=lambda machine: machine.home / ".copilot" / "hooks" / "dittybag.json",
         project_file=".github/hooks/dittybag.json",
         events={"SessionStart": _CONTEXT},
