@@ -15,7 +15,6 @@ from dittybag.domain.ports import Store, Transaction, Write
 from dittybag.domain.queries import DEEP_OFFSET, TaskQuery
 from dittybag.domain.tasks import (
     ASSIGNEE_LENGTH,
-    BOARD_COLUMNS,
     DEFAULT_STATUS,
     ENERGIES,
     PRIORITIES,
@@ -323,13 +322,9 @@ async def status_board(
     transaction: Transaction, caller: Caller, filter: TaskFilter, *, order: TaskOrder, limit: int
 ) -> list[TaskColumn]:
     """Return the columns of the board by status, whose keys are those of `BOARD_COLUMNS`."""
-    columns = []
-    for key, (statuses, waiting) in BOARD_COLUMNS.items():
-        chosen = replace(filter, statuses=statuses, waiting=waiting)
-        sorting: TaskOrder = "done" if key == "done" else order
-        found = await list_tasks(transaction, caller, chosen, order=sorting, limit=limit, offset=0)
-        columns.append(TaskColumn(key, found.total, found.tasks))
-    return columns
+    checked_query(filter.text)
+    view = await visible_view(transaction, caller)
+    return await transaction.tasks.status_columns(caller.user, filter, order=order, limit=limit, view=view)
 
 
 async def completion_counts(transaction: Transaction, caller: Caller, since: int) -> dict[int, int]:
@@ -468,13 +463,21 @@ class TaskService:
         return await self._store.read(caller, page_tasks, query, slow=query.offset > DEEP_OFFSET)
 
     async def graph(
-        self, caller: Caller, *, project: str | None = None, root: int | None = None, ended: bool = False
+        self,
+        caller: Caller,
+        *,
+        project: str | None = None,
+        root: int | None = None,
+        ended: bool = False,
+        limit: int | None = None,
     ) -> TaskGraph:
-        """See `task_graph`."""
+        """Return a graph of open tasks, or of all; see `task_graph`. A graph around one has no `limit`."""
         # Imported here because few processes draw graphs.
+        from dittybag.domain.task_graph import MAX_GRAPH, GraphQuery
         from dittybag.services.task_graphs import task_graph
 
-        return await self._store.read(caller, task_graph, project, root, ended, slow=True)
+        query = GraphQuery(user=caller.user, project=project, ended=ended, limit=limit or MAX_GRAPH)
+        return await self._store.read(caller, task_graph, query, root, slow=True)
 
     async def find_named(self, caller: Caller, named: NamedTask) -> Task | None:
         """Return the task that a person names by its title; see `find_named_task`."""
