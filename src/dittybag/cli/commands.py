@@ -38,6 +38,8 @@ _COMMANDS: Final = {
         "tag": "Manage the tags of prompts.",
         "library": "Manage prompt libraries.",
         "project": "Manage projects and their members.",
+        "pin": "Pin an item, so that agents always get it.",
+        "unpin": "Unpin an item.",
         "workspace": "List the workspaces in the data folder.",
     },
     "Search and history": {
