@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dittybag.services.account_service import AccountService
     from dittybag.services.administration_service import AdministrationService
     from dittybag.services.change_batches import BatchService
+    from dittybag.services.pack_service import PackService
     from dittybag.services.pin_service import PinService
     from dittybag.services.project_overview import OverviewService
     from dittybag.services.purge_service import PurgeService
@@ -84,6 +85,13 @@ class Workspace:
         from dittybag.services.project_overview import OverviewService
 
         return OverviewService(self.store)
+
+    @cached_property
+    def packs(self) -> PackService:
+        """Context packs, imported on first use because most processes make none."""
+        from dittybag.services.pack_service import PackService
+
+        return PackService(self.store, self.search)
 
     @cached_property
     def pins(self) -> PinService:
