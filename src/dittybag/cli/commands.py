@@ -30,6 +30,7 @@ _COMMANDS: Final = {
         "open": "Open the web UI in your browser.",
         "connect": "Add Dittybag to an MCP client, or list the clients.",
         "serve": "Serve MCP clients over stdio or HTTP.",
+        "prime": "Print what an agent should know when it starts.",
     },
     "Content": {
         "prompt": "Manage prompts.",

@@ -36,9 +36,10 @@ from dittybag.services.caller import Caller, ScopedStore, readable_project
 from dittybag.services.library_search import LibraryIndex
 from dittybag.services.pin_service import PinnedEntity, find_pinned
 from dittybag.services.ranked_search import reference_of, search_ranked
-from dittybag.services.search_service import RankedHit, RankedQuery, SearchService
+from dittybag.services.search_service import RankedHit, RankedKind, RankedQuery, SearchService
 from dittybag.services.task_access import find_task, find_task_or_none
 
+_FOUND_KINDS: Final[tuple[RankedKind, ...]] = ("prompt", "library_prompt", "resource")
 #: How many results of the search are considered.
 _MAX_HITS: Final = 16
 #: At most this many of the tasks that a task waited for, and their last comments: what became of them.
@@ -171,9 +172,8 @@ class _Packing:
         query = _query_of(self._request, task)
         if not query:
             return
-        kinds = ("prompt", "library_prompt", "resource")
         page = await search_ranked(
-            self._transaction, self._caller, RankedQuery(query, kinds, _MAX_HITS), self._index
+            self._transaction, self._caller, RankedQuery(query, _FOUND_KINDS, _MAX_HITS), self._index
         )
         parsed = parse_query(query)
         for hit in page.hits:
@@ -279,7 +279,8 @@ class _Packing:
         found: dict[str, Change] = {}
         for change in await changes.by_seqs(seqs):
             key = f"change:{change.seq}"
-            if change.actor != self._caller.actor and self._request.known.get(key) != change.seq:
+            is_known = self._request.known.get(key) == change.seq
+            if change.actor != self._caller.actor and change.kind != "project" and not is_known:
                 found.setdefault(_key_of_change(change), change)
         return list(found.values())
 
