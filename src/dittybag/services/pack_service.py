@@ -35,19 +35,19 @@ from dittybag.domain.text import QUERY_LENGTH, query_problem
 from dittybag.services.caller import Caller, ScopedStore, readable_project
 from dittybag.services.library_search import LibraryIndex
 from dittybag.services.pin_service import PinnedEntity, find_pinned
-from dittybag.services.ranked_search import reference_of, search_ranked
+from dittybag.services.ranked_search import find_best, reference_of
 from dittybag.services.search_service import RankedHit, RankedKind, RankedQuery, SearchService
 from dittybag.services.task_access import find_task, find_task_or_none
 
 _FOUND_KINDS: Final[tuple[RankedKind, ...]] = ("prompt", "library_prompt", "resource")
 #: How many results of the search are considered.
-_MAX_HITS: Final = 16
+_MAX_HITS: Final = 24
 #: At most this many of the tasks that a task waited for, and their last comments: what became of them.
 _MAX_BLOCKERS: Final = 10
 _MAX_COMMENTS: Final = 3
 #: The parts of the room that the task, one match, one pin, all pins and the changes have if others need room.
 _TASK_PART: Final = 0.6
-_MATCH_PART: Final = 0.1
+_MATCH_PART: Final = 0.06
 _PIN_PART: Final = 0.2
 _PINS_PART: Final = 0.25
 _CHANGES_PART: Final = 0.1
@@ -172,11 +172,10 @@ class _Packing:
         query = _query_of(self._request, task)
         if not query:
             return
-        page = await search_ranked(
-            self._transaction, self._caller, RankedQuery(query, _FOUND_KINDS, _MAX_HITS), self._index
-        )
+        wanted = RankedQuery(query, _FOUND_KINDS, _MAX_HITS)
+        hits = await find_best(self._transaction, self._caller, wanted, self._index)
         parsed = parse_query(query)
-        for hit in page.hits:
+        for hit in hits:
             found = await self._found(hit)
             if found is None or found.key in seen:
                 continue
