@@ -34,9 +34,18 @@ def _run(arguments: Sequence[str]) -> int:
         from dittybag.cli import serve
 
         return serve.run(arguments[1:], lambda: _collect_again(thresholds))
+    if arguments and arguments[0] == "prime" and "--help" not in arguments:
+        # Before everything that can fail.
+        from dittybag.cli import prime_process
+
+        return prime_process.run(arguments[1:], lambda: _run_command(arguments))
     if list(arguments) == ["--version"]:
         sys.stdout.write(f"dittybag {__version__}\n")
         return 0
+    return _run_command(arguments)
+
+
+def _run_command(arguments: Sequence[str]) -> int:
     _import_msgspec()
     from dittybag.cli.commands import main
 

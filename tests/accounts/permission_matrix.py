@@ -255,6 +255,7 @@ def _foreign_refs(**more: Any) -> tuple[ForeignPair, ...]:
 
 
 _SEARCH = MatrixRow(touches="project", ask=_constant(query="word", limit=100), shows=_mine)
+_CONTEXT = MatrixRow(touches="project", ask=_constant(query="teamword", budget=10_000), shows=_team)
 _READ = MatrixRow(
     touches="project",
     ask=_ref(lambda world, who: world.prompt),
@@ -314,6 +315,7 @@ _QUEUE: dict[str, MatrixRow] = {
 }
 _AGENT: dict[str, MatrixRow] = {
     "search": _SEARCH,
+    "context": _CONTEXT,
     "read": _READ,
     "use_prompt": _USE_PROMPT,
     "save_prompt": _CREATE_PROMPT,
@@ -381,6 +383,7 @@ TOOLS: dict[tuple[str, str], MatrixRow] = {
     **{("all", name): row for name, row in _QUEUE.items()},
     ("all", "task_add"): _TASK_ADD,
     ("all", "search"): _SEARCH,
+    ("all", "context"): _CONTEXT,
     ("all", "read"): _READ,
     ("all", "use_prompt"): _USE_PROMPT,
     ("all", "list_changes"): MatrixRow(

@@ -116,7 +116,7 @@ def test_a_repeated_option_is_refused_instead_of_ignored(
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("promt", "dittybag prompt or dittybag project"),
+        ("promt", "dittybag prompt or dittybag project or dittybag prime"),
         ("ls", "dittybag prompt list or dittybag resource list or dittybag task list"),
         ("done", "dittybag task done"),
         ("log", "dittybag history"),

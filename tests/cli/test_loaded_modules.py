@@ -100,7 +100,7 @@ def test_help_loads_no_store(tmp_path: Path) -> None:
     require_at_most(15, modules)
 
 
-@pytest.mark.parametrize(("project", "count"), [((), 165), (("--project", "auto"), 171)], ids=["", "auto"])
+@pytest.mark.parametrize(("project", "count"), [((), 166), (("--project", "auto"), 172)], ids=["", "auto"])
 def test_a_server_on_stdio_loads_no_command_line_and_no_http(
     tmp_path: Path, project: tuple[str, ...], count: int
 ) -> None:
@@ -130,7 +130,7 @@ def test_a_server_on_http_loads_the_web_ui_with_its_first_page(tmp_path: Path) -
     require_not_loaded(modules, "dittybag.identity", "dittybag.web.app", "rare-collections")
     # A session is stored, so there is a writer, which maintains the file and may start its backup. `dittybag
     # open` finds its run file.
-    require_at_most(198, modules)
+    require_at_most(199, modules)
 
 
 def test_package_modules_hold_no_logic() -> None:

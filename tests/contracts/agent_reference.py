@@ -53,7 +53,7 @@ Every tool that takes a `ref` understands the same names:
 
 ## Answers
 
-Every tool except `read` answers with `structuredContent`, as its output schema says, and with the same JSON as text,
+Every tool except `read` and `context` answers with `structuredContent`, as its output schema says, and with the same JSON as text,
 because some clients read only one of them. `read` answers with content blocks: the content (text, image, audio,
 embedded resource or resource link), then a description in JSON. It has no structured content, because clients that find
 it show the model nothing else.
@@ -135,6 +135,9 @@ ARGUMENTS: Final = {
     "ready": "Only tasks that are to do and wait for no other",
     "status": "`todo`, `doing`, `review`, `done` or `dropped`; in `task_list`, open tasks if absent",
     "wait": "How long to wait until a task is ready, as in `10m`; at most 24 hours",
+    "budget": "Maximum size of the answer in tokens",
+    "files": "Paths of files that you work on; their names are searched for",
+    "task": "The id of the task that you work on",
     "due_by": "Only tasks that are due on or before this day: a date in words or ISO 8601",
     "due_date": "A date in words (`tomorrow`, `fri`, `in 3 days`, `24 dec`) or ISO 8601",
     "energy": "How much concentration it needs",
@@ -195,6 +198,10 @@ def _calls() -> Iterator[RecordedCall]:
 
 def _search_calls() -> Iterator[RecordedCall]:
     call = RecordedCall
+    yield call("Success", "context", {"task": 1, "budget": 500})
+    yield call("Success, for files", "context", {"files": ["src/review.py"], "budget": 500})
+    yield call("No such task", "context", {"task": 1000})
+    yield call("Invalid arguments", "context", {"budget": 10})
     yield call("Success", "search", {"query": "reviews of code"})
     yield call("Success, only some kinds", "search", {"query": "friday", "kinds": ["resource", "task"]})
     yield call("Nothing found, with the nearest spelling", "search", {"query": "languge"})

@@ -490,6 +490,14 @@ def _tools() -> Iterator[ToolCase]:
     search = {"query": [Bad("empty", "", "query must not be empty"), *QUERY], "kinds": KINDS}
     search |= limit | {"offset": bounded_integer("offset", 0)}
     yield ToolCase("search", (ALL,), store, {"query": "x"}, ("query",), search)
+    files = [
+        Bad("type of an item", ["fine", 7], "files[1] must be a string, not the number 7"),
+        surrogate("files", ["a\ud800b"], "[0]"),
+        *not_an_array("files"),
+    ]
+    about = {"task": integer("task"), "query": QUERY, "files": files}
+    budget = {"budget": bounded_integer("budget", 200, 50000)}
+    yield ToolCase("context", (ALL,), store, {}, (), about | budget)
     ref = {"ref": [Bad("empty", "", "ref must not be empty"), *address("ref")]}
     piece = {
         "offset": bounded_integer("offset", 0),

@@ -10,7 +10,7 @@ from tests.contracts.agent_calls import AgentCalls
 from tests.contracts.contract_replay import HANDSHAKE_VERSIONS, StartServer, initialize
 from tests.contracts.library_fixtures import DISCOVER, ENVELOPE
 
-READING = {"search", "read", "use_prompt", "task_list", "history"}
+READING = {"context", "search", "read", "use_prompt", "task_list", "history"}
 WRITING = {"save_prompt", "save_resource", "delete", "task_add", "task_update", "undo"}
 WRITING |= {"task_next", "task_done", "task_release"}
 #: It changes the connection, and may create a project.
@@ -25,7 +25,7 @@ def test_the_profile_has_one_tool_for_each_thing(serve: StartServer) -> None:
     for name, tool in tools.items():
         assert tool["annotations"]["readOnlyHint"] is (name in READING)
         assert tool["inputSchema"]["additionalProperties"] is False
-        assert ("outputSchema" in tool) is (name != "read")
+        assert ("outputSchema" in tool) is (name not in ("read", "context"))
     assert tools["read"]["_meta"] == {
         "anthropic/alwaysLoad": True,
         "anthropic/maxResultSizeChars": 400_000,

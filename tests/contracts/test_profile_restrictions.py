@@ -33,7 +33,7 @@ TOOLSETS: dict[str, tuple[set[str], set[str]]] = {
             *("task_add", "task_next", "task_done", "task_release"),
         },
     ),
-    "search": ({"search", "read"}, set()),
+    "search": ({"context", "search", "read"}, set()),
     "history": ({"list_changes", "read"}, {"undo_change"}),
 }
 READING_TOOLS = set[str]().union(*(readers for readers, _ in TOOLSETS.values()))
@@ -129,9 +129,9 @@ def test_only_tools_of_the_given_toolset_are_available(serve: StartServer, tools
 def test_toolsets_can_be_combined_and_read_only(serve: StartServer) -> None:
     options = ("--toolsets", "tasks,search")
     tasks, writers = TOOLSETS["tasks"]
-    assert serve("all", *options).tools().keys() == tasks | writers | {"search"}
-    assert serve("all", *options, "--read-only").tools().keys() == tasks | {"search"}
-    assert serve(env={"DITTYBAG_TOOLSETS": "search"}).tools().keys() == {"search", "read"}
+    assert serve("all", *options).tools().keys() == tasks | writers | {"context", "search"}
+    assert serve("all", *options, "--read-only").tools().keys() == tasks | {"context", "search"}
+    assert serve(env={"DITTYBAG_TOOLSETS": "search"}).tools().keys() == {"context", "search", "read"}
 
 
 def test_an_unknown_toolset_is_refused_with_a_hint(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_the_page_of_the_profile_agent_is_up_to_date() -> None:
 def test_the_page_of_the_profile_agent_shows_answers_errors_and_codes() -> None:
     text = agent_reference.PAGE.read_text()
     for tool in PROFILES["agent"].tools:
-        section = text.partition(f"\n## `{tool.name}`\n")[2].partition("\n## ")[0]
+        section = text.partition(f"\n## `{tool.name}`\n")[2].partition("\n## `")[0]
         assert "Success" in section, tool.name
         assert "(`isError`)" in section, tool.name
         for name in schema_of(tool.arguments)["properties"]:
@@ -85,8 +85,8 @@ def test_the_conversation_of_the_guide_is_real() -> None:
 
 #: Tokens of names, descriptions and input schemas, estimated at four characters each.
 DEFINITION_TOKENS = {
-    "all": 2_919,
-    "agent": 1_945,
+    "all": 3_002,
+    "agent": 2_028,
     "mcpkg": 478,
     "twig": 0,
     "tasks": 737,
@@ -97,8 +97,8 @@ DEFINITION_TOKENS = {
 def test_the_definitions_of_tools_cost_few_tokens() -> None:
     assert {name: definition_tokens(profile) for name, profile in PROFILES.items()} == DEFINITION_TOKENS
     # Three tools and ten arguments are for tasks that several agents work on.
-    assert DEFINITION_TOKENS["agent"] <= 1_950
-    assert len(PROFILES["agent"].tools) <= 15
+    assert DEFINITION_TOKENS["agent"] <= 2_050
+    assert len(PROFILES["agent"].tools) <= 16
     for name, tokens in DEFINITION_TOKENS.items():
         assert f"| `{name}` | {len(PROFILES[name].tools)} | {tokens:,} |" in PAGE.read_text()
 

@@ -117,6 +117,8 @@ def _calls() -> Iterator[RecordedCall]:
     yield call("Success", "search", {"query": "user"})
     yield call("Nothing found", "search", {"query": "qqqqqqqq", "kinds": ["prompt"]})
     yield call("Invalid arguments", "search", {"query": "", "kinds": ["tag"], "limit": 1000})
+    yield call("Success", "context", {"query": "user", "budget": 400})
+    yield call("No such task", "context", {"task": 1000})
     yield call("Success", "delete_resource", {"name": "schema"})
     yield call("No such resource", "delete_resource", {"name": "schema"})
     yield call("Success", "list_changes", {"limit": 2})
@@ -285,7 +287,9 @@ def _structured(result: Json, text: str) -> str:
 
 def example(shows: str, request: str, answer: str) -> str:
     """Return a request and its answer as a block of a page."""
-    return f"{shows}:\n\n```text\n> {request}\n{answer}\n```\n\n"
+    # A context pack has fences of its own.
+    fence = "`````" if "\n```" in answer else "```"
+    return f"{shows}:\n\n{fence}text\n> {request}\n{answer}\n{fence}\n\n"
 
 
 def _json(value: Any) -> str:
@@ -303,7 +307,9 @@ def with_example_ids(text: str) -> str:
     recorded = re.compile(
         rf"(?P<until>until(?:\\?\":\\?\"| ))?(?:(?<=\")|(?<= )){TIME.pattern}(?=\\?\"|, until | unless|\\.)"
     )
-    return recorded.sub(_example_time, UUID.sub(example_id, text))
+    text = recorded.sub(_example_time, UUID.sub(example_id, text))
+    # The items of a context pack have the minute.
+    return re.sub(r"(?<=[( ])\d{4}-\d\d-\d\dT\d\d:\d\dZ(?= )", "2026-02-19T10:30Z", text)
 
 
 def _example_time(match: re.Match[str]) -> str:

@@ -173,7 +173,7 @@ class SqliteAudit:
         found: dict[EntityKey, Entity] = {}
         for kind, (table, key) in _TABLES.items():
             for row in self._rows(f"SELECT * FROM {table}"):
-                for column in ("tags", "arguments", "blocked_by", "labels", "links", "comments"):
+                for column in ("tags", "arguments", "blocked_by", "labels", "links", "comments", "pins"):
                     if column in row:
                         row[column] = msgspec.json.decode(row[column])
                 found[kind, str(row[key])] = msgspec.convert(row, ENTITY_TYPES[kind].struct)

@@ -32,6 +32,7 @@ _COMMANDS: Final = {
         "serve": "Serve MCP clients over stdio or HTTP.",
         "publish": "Write prompts and skills as the files of a client.",
         "preview": "Show what the model of a client gets from a prompt.",
+        "prime": "Print what an agent should know when it starts.",
     },
     "Content": {
         "prompt": "Manage prompts.",
@@ -40,6 +41,8 @@ _COMMANDS: Final = {
         "tag": "Manage the tags of prompts.",
         "library": "Manage prompt libraries.",
         "project": "Manage projects and their members.",
+        "pin": "Pin an item, so that agents always get it.",
+        "unpin": "Unpin an item.",
         "workspace": "List the workspaces in the data folder.",
     },
     "Search and history": {

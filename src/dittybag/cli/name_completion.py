@@ -234,6 +234,8 @@ _PARAMETERS: Final[dict[str, Completer]] = {
     "task update parent": _open_tasks,
     "task update blocked_by": _open_tasks,
     "task update links": _items,
+    "pin ref": _items,
+    "unpin ref": _items,
     "library add source": _files,
     "library show name": _library_or_prompt,
     "library check name": _libraries,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from dittybag.contracts.agent_context import context
 from dittybag.contracts.agent_history import delete, history, undo
 from dittybag.contracts.agent_prompts import save_prompt, use_prompt
 from dittybag.contracts.agent_read import read
@@ -15,6 +16,7 @@ from dittybag.contracts.project_tool import project
 from dittybag.contracts.tool_specs import ToolSpec
 
 TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
+    context,
     search,
     read,
     use_prompt,

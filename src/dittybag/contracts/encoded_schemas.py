@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 ENCODED_SCHEMAS: Final[Mapping[str, bytes]] = {
+    'dittybag.contracts.agent_context.ContextPack': b'{"type":"object","properties":{"task":{"type":"integer"},"query":{"type":"string"},"files":{"type":"array","items":{"type":"string"}},"budget":{"type":"integer","minimum":200,"maximum":50000,"default":2000}},"additionalProperties":false}',
     'dittybag.contracts.agent_history.Delete': b'{"type":"object","properties":{"ref":{"type":"string","minLength":1}},"required":["ref"],"additionalProperties":false}',
     'dittybag.contracts.agent_history.History': b'{"type":"object","properties":{"ref":{"type":"string","minLength":1},"kind":{"enum":["prompt","resource","task"]},"actor":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":100,"default":20},"before":{"type":"integer","minimum":1}},"additionalProperties":false}',
     'dittybag.contracts.agent_history.Undo': b'{"type":"object","properties":{"ref":{"description":"change:15, or an item: its last change","type":"string","minLength":1},"force":{"description":"also overwrite later changes","type":"boolean","default":false}},"required":["ref"],"additionalProperties":false}',

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dittybag.contracts import mcpkg, prompt_store, task_manager
+from dittybag.contracts.agent_context import context
 from dittybag.contracts.agent_prompts import use_prompt
 from dittybag.contracts.agent_read import read
 from dittybag.contracts.agent_search import search
@@ -262,6 +263,7 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
     read,
     use_prompt,
     search,
+    context,
     list_changes,
     undo_change,
 )

@@ -305,6 +305,7 @@ def build_server(
         templates_in_list=profile.templates_in_list,
         last_modified=profile.last_modified,
         ready_tasks=profile.ready_tasks if "task_list" in visible else None,
+        task_packs="context" in visible,
     )
     skills = SkillExtension(scope) if profile.skills else None
     server = Server(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Literal
 
-from dittybag.contracts import ready_resource
+from dittybag.contracts import agent_context, ready_resource
 from dittybag.contracts.error_formats import as_protocol_errors
 from dittybag.contracts.paging import parse_position, take_page
 from dittybag.contracts.stored_prompts import complete_by_name, filter_by_prefix
@@ -67,17 +67,19 @@ class StoredResources:
         templates_in_list: bool = False,
         last_modified: bool = False,
         ready_tasks: ReadyListing | None = None,
+        task_packs: bool = False,
     ) -> None:
         """`own_templates`: also offer Dittybag's own templates.
 
         `templates_in_list`: list templates as resources, too.
         `last_modified`: list when a resource was changed last.
         `ready_tasks`: how the resource of ready tasks is listed; `None` if there is none.
+        `task_packs`: also offer the context packs of tasks.
         """
         self._scope = scope
         self._resources = scope.workspace.resources
         self._missing = missing
-        self._own = _OWN if own_templates else ()
+        self._own = (*(_OWN if own_templates else ()), *((agent_context.TEMPLATE,) if task_packs else ()))
         self._listed_templates = self._own + ((ready_resource.TEMPLATE,) if ready_tasks == "template" else ())
         self._listed_kinds = None if templates_in_list else False
         self._last_modified = last_modified
@@ -153,6 +155,8 @@ class StoredResources:
     async def _own_content(
         self, template: ResourceTemplateInfo, values: dict[str, str], ctx: Context
     ) -> str | None:
+        if template is agent_context.TEMPLATE:
+            return await agent_context.task_pack(self._scope, values["id"], ctx)
         if template is _TAGGED:
             page, matched = await self._scope.workspace.prompts.by_tags(
                 self._scope.caller(ctx), [values["tag"]], 100, 0

@@ -109,7 +109,7 @@ _PROJECT: Final = EntityType(
     struct=Project,
     table="projects",
     key="id",
-    edited=(Field("name", "Name", max_length=PROJECT_NAME_LENGTH),),
+    edited=(Field("name", "Name", max_length=PROJECT_NAME_LENGTH), Field("pins", "Pinned", "list")),
     unique={"name": partial(NameTaken, "project")},
 )
 _PROMPT: Final = EntityType(

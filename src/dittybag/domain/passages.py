@@ -39,6 +39,18 @@ def find_passage(texts: Sequence[str], query: ParsedQuery) -> str:
     return _one_line(best)
 
 
+def passage_start(text: str, query: ParsedQuery) -> int:
+    """Return where the line begins from which on a text has the most terms of a query."""
+    matches = list(_matches(text[:_MAX_LENGTH], query.terms))
+    best, best_count = 0, 0
+    for at, (start, _) in enumerate(matches):
+        count = len({term for place, term in matches[at:] if place - start < _SPAN})
+        if count > best_count:
+            best, best_count = start, count
+    # A line may be as long as the text.
+    return max(text.rfind("\n", 0, best) + 1, best - _LEAD, 0) if best_count else 0
+
+
 def match_spans(text: str, query: ParsedQuery) -> list[tuple[int, int]]:
     """Return where the words of a query and its quoted texts begin and end in a short text."""
     spans = [

@@ -27,6 +27,8 @@ class Project(Struct, frozen=True, kw_only=True):
     created_at: int
     updated_at: int
     version: int = 1
+    #: What its context packs always have, in this order, see `dittybag.domain.pins`.
+    pins: tuple[str, ...] = ()
 
 
 class ProjectSize(Struct, frozen=True, kw_only=True):

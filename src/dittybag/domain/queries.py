@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -118,3 +119,21 @@ class TaskQuery(Struct, frozen=True, kw_only=True):
     offset: int = 0
     #: The maximum size of the texts of the returned tasks.
     max_bytes: int | None = None
+
+
+#: The budget of a context pack, in tokens.
+MIN_BUDGET: Final = 200
+MAX_BUDGET: Final = 50_000
+DEFAULT_BUDGET: Final = 2_000
+
+
+class PackRequest(Struct, frozen=True, kw_only=True):
+    """What a pack is about: a task, a question, files, several of them, or only the project."""
+
+    task: int | None = None
+    query: str = ""
+    files: tuple[str, ...] = ()
+    #: In tokens, as `dittybag.domain.token_estimate` counts them.
+    budget: int = DEFAULT_BUDGET
+    #: The versions of the items that the receiver has had, by key. Unchanged ones are left out.
+    known: Mapping[str, int] = {}

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from dittybag.domain import prompts, resources, tasks
 from dittybag.domain.entities import Entity, Kind, type_of
-from dittybag.domain.errors import Invalid, Problem
+from dittybag.domain.errors import Invalid, Problem, checked
+from dittybag.domain.pins import pins_problem
 from dittybag.domain.projects import Project, checked_name
 from dittybag.domain.prompts import Prompt, size_problem
 from dittybag.domain.resources import CONTENT_BYTES, Resource
@@ -105,9 +106,10 @@ def _number_problems(entity: Entity) -> Iterator[str]:
         yield "version is out of range"
 
 
-def _project_problems(name: str) -> Sequence[Problem]:
+def _project_problems(name: str, pins: tuple[str, ...]) -> Sequence[Problem]:
     try:
         checked_name(name)
+        checked("pins", pins, pins_problem(pins))
     except Invalid as error:
         return error.problems
     return ()

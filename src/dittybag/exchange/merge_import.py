@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from dittybag.domain.entities import kind_of, type_of
 from dittybag.domain.errors import Conflict, NameTaken, SeveralConflicts, TitleTaken, UriTaken
 from dittybag.domain.imports import ImportOptions, ImportResult, RenamedEntity
+from dittybag.domain.pins import MAX_PINS, PinKind, pin_of, split_pin
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
@@ -34,6 +35,10 @@ class MergeImport:
         self._result = ImportResult()
         #: The target projects by the project id in the source; 0 for entities without a project.
         self._projects: dict[int, Project] = {}
+        #: The pins of projects as the source has them, by the project id here.
+        self._pins: dict[int, tuple[str, ...]] = {}
+        #: The pin of each added or existing prompt and resource, by its pin in the source.
+        self._pinned: dict[str, str] = {}
 
     async def run(self) -> ImportResult:
         """Raises `Invalid`, `ProjectNotFound` and `SeveralConflicts`."""
@@ -46,8 +51,10 @@ class MergeImport:
                 if self._source.is_valid:
                     project = await self._target_project(entity.project)
                     await self._add(replace(entity, project=project.id), project.name, content)
-        await TaskMerge(self._source, self._transaction, self._result, self._target_project).run()
+        tasks = TaskMerge(self._source, self._transaction, self._result, self._target_project)
+        await tasks.run()
         self._source.require_valid()
+        await self._pin(tasks.ids)
         if self._result.conflicts and self._options.on_conflict == "fail" and not self._options.dry_run:
             raise SeveralConflicts(self._result.conflicts)
         return self._result
@@ -61,7 +68,21 @@ class MergeImport:
                 found = await self._transaction.write("create", None, new)
                 assert found is not None
                 self._result.created["project"] += 1
+            self._pins[found.id] = project.pins
             self._projects[project.id] = found
+
+    async def _pin(self, tasks: Mapping[int, int]) -> None:
+        """Pin to the projects what was pinned to them. `tasks`: the new ids of tasks."""
+        known = self._pinned | {pin_of("task", old): pin_of("task", new) for old, new in tasks.items()}
+        for number, given in self._pins.items():
+            kept = [pin for pin in given if pin in known or split_pin(pin)[0] == "library"]
+            project = await self._transaction.projects.get(number) if kept else None
+            if project is None:
+                continue
+            pins = tuple(dict.fromkeys((*project.pins, *(known.get(pin, pin) for pin in kept))))[:MAX_PINS]
+            if pins != project.pins:
+                pinned = replace(project, pins=pins, version=project.version + 1)
+                await self._transaction.write("update", project, pinned)
 
     async def _target_project(self, number: int) -> Project:
         """Return the target project for a project id of the source. Raises `ProjectNotFound`."""
@@ -76,7 +97,9 @@ class MergeImport:
         """Add a prompt or resource to a project, unless it exists or conflicts with existing ones."""
         kind = kind_of(entity)
         is_id_free, matches = await self._find_matches(entity)
-        if any(_merged(match, entity) == match for match in matches.values()):
+        equal = [match for match in matches.values() if _merged(match, entity) == match]
+        if equal:
+            self._note_pin(entity, equal[0])
             self._result.skipped[kind] += 1
             return
         if matches:
@@ -87,12 +110,20 @@ class MergeImport:
         if isinstance(entity, Resource):
             await self._transaction.store_content(content)
         if matches and self._options.on_conflict == "replace":
-            await self._replace(next(iter(matches.values())), entity)
+            replaced = next(iter(matches.values()))
+            await self._replace(replaced, entity)
+            self._note_pin(entity, replaced)
             return
         new = entity if is_id_free else replace(entity, id=self._transaction.new_id())
         renamed = await rename_if_taken(self._transaction, new)
         self._record_rename(entity, renamed)
         await self._create(renamed)
+        self._note_pin(entity, renamed)
+
+    def _note_pin(self, entity: Prompt | Resource, stored: Any) -> None:
+        """Note how an entity of the source would be pinned here."""
+        kind: PinKind = "prompt" if isinstance(entity, Prompt) else "resource"
+        self._pinned[pin_of(kind, entity.id)] = pin_of(kind, stored.id)
 
     async def _find_matches(self, entity: Prompt | Resource) -> tuple[bool, dict[str, Any]]:
         """Return whether the id is given and free, and the existing entities of the project that match.

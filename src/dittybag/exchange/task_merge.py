@@ -54,7 +54,7 @@ class TaskMerge:
         self._target_project = target_project
         self._tasks = SourceTasks(source)
         #: The new id, or that of the existing equal task, by the id in the source.
-        self._ids: dict[int, int] = {}
+        self.ids: dict[int, int] = {}
         #: The edges of the workspace with the imported tasks.
         self._edges = TaskEdges()
 
@@ -77,7 +77,7 @@ class TaskMerge:
                 continue
             edges = self._mapped(outline)
             number = await self._create(await self._in_target(given), *edges)
-            self._ids[outline.id] = number
+            self.ids[outline.id] = number
             created.append((number, outline, edges))
         for number, outline, edges in created:
             if self._mapped(outline) != edges:
@@ -110,7 +110,7 @@ class TaskMerge:
             match = equal.pop() if equal else None
             matches.append(match)
             if match is not None:
-                self._ids[outline.id] = match
+                self.ids[outline.id] = match
         return matches
 
     async def _in_target(self, task: Task) -> Task:
@@ -140,8 +140,8 @@ class TaskMerge:
     def _mapped(self, outline: _TaskOutline) -> _Edges:
         """Return edges with the ids of this workspace, without those to tasks that are not created yet."""
         return (
-            tuple(self._ids[number] for number in outline.blocked_by if number in self._ids),
-            None if outline.parent is None else self._ids.get(outline.parent),
+            tuple(self.ids[number] for number in outline.blocked_by if number in self.ids),
+            None if outline.parent is None else self.ids.get(outline.parent),
         )
 
     async def _add_edges(self, number: int, blocked_by: tuple[int, ...], parent: int | None) -> None:

@@ -69,6 +69,17 @@ async def search_ranked(
     return RankedPage(await search.hits(page, parsed), len(matches), suggestion)
 
 
+async def find_best(
+    transaction: Transaction, caller: Caller, query: RankedQuery, libraries: LibraryIndex
+) -> list[RankedHit]:
+    """Like `search_ranked`, but return only the matches: a suggestion takes long."""
+    await readable_project(transaction, caller)
+    search = _Search(transaction, caller, query, libraries)
+    parsed = parse_query(query.text)
+    matches = await search.matches(parsed)
+    return await search.hits(matches[query.offset : query.offset + query.limit], parsed)
+
+
 class _Search:
     """One search in a transaction."""
 

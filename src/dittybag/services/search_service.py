@@ -10,7 +10,7 @@ from dittybag.domain.ports import Libraries, Store
 from dittybag.services.caller import Caller, ScopedStore, checked_query
 
 if TYPE_CHECKING:
-    from dittybag.services.library_search import LibrarySearch
+    from dittybag.services.library_search import LibraryIndex, LibrarySearch
 
 RankedKind = Literal["prompt", "library_prompt", "resource", "task"]
 RANKED_KINDS: tuple[RankedKind, ...] = ("prompt", "library_prompt", "resource", "task")
@@ -68,12 +68,18 @@ class SearchService:
     async def ranked(self, caller: Caller, query: RankedQuery) -> RankedPage:
         """Return a page of the best matches, best first; of equally good ones, the newest first."""
         # Imported here because most processes do not search.
-        from dittybag.services.library_search import NO_LIBRARIES, LibrarySearch
+        from dittybag.services.library_search import NO_LIBRARIES
         from dittybag.services.ranked_search import search_ranked, wants_libraries
 
         checked_query(query.text)
-        libraries = NO_LIBRARIES
-        if self.libraries is not None and wants_libraries(query.kinds):
-            self._library_search = self._library_search or LibrarySearch(self.libraries)
-            libraries = await self._library_search.index()
+        libraries = await self.library_index() if wants_libraries(query.kinds) else NO_LIBRARIES
         return await self._store.read(caller, search_ranked, query, libraries, slow=True)
+
+    async def library_index(self) -> LibraryIndex:
+        """Return the index of the library prompts, empty if there are no libraries."""
+        from dittybag.services.library_search import NO_LIBRARIES, LibrarySearch
+
+        if self.libraries is None:
+            return NO_LIBRARIES
+        self._library_search = self._library_search or LibrarySearch(self.libraries)
+        return await self._library_search.index()

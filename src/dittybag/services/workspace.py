@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dittybag.services.account_service import AccountService
     from dittybag.services.administration_service import AdministrationService
     from dittybag.services.change_batches import BatchService
+    from dittybag.services.pack_service import PackService
+    from dittybag.services.pin_service import PinService
     from dittybag.services.project_overview import OverviewService
     from dittybag.services.purge_service import PurgeService
     from dittybag.services.task_queue import TaskQueueService
@@ -83,6 +85,20 @@ class Workspace:
         from dittybag.services.project_overview import OverviewService
 
         return OverviewService(self.store)
+
+    @cached_property
+    def packs(self) -> PackService:
+        """Context packs, imported on first use because most processes make none."""
+        from dittybag.services.pack_service import PackService
+
+        return PackService(self.store, self.search)
+
+    @cached_property
+    def pins(self) -> PinService:
+        """The pins of projects, imported on first use because few commands need them."""
+        from dittybag.services.pin_service import PinService
+
+        return PinService(self.store)
 
     @cached_property
     def usage(self) -> UsageService:

@@ -62,7 +62,7 @@ def _revert_kept_counts(connection: apsw.Connection) -> None:
             f"""DROP TABLE {table}; DROP TRIGGER {table}_after_insert; DROP TRIGGER {table}_after_delete;
                 DROP TRIGGER {table}_after_update"""
         )
-    connection.execute("DELETE FROM migrations WHERE number >= 11")
+    connection.execute("ALTER TABLE projects DROP COLUMN pins; DELETE FROM migrations WHERE number >= 11")
 
 
 def _revert_shared_tasks(connection: apsw.Connection) -> None:

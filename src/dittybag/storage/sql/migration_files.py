@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 #: The newest schema version. A constant, so that opening a workspace does not read the folder.
-NEWEST_SCHEMA: Final = 15
+NEWEST_SCHEMA: Final = 16
 #: The migration after which the searched texts of tasks have no accents. SQL cannot fold them.
 FOLD_ACCENTS: Final = 6
 #: The migration that creates the index of the ranked search. SQL cannot compute the stems of words.

@@ -114,7 +114,7 @@ CREATE TABLE projects (
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     version    INTEGER NOT NULL
-) STRICT;
+, pins TEXT NOT NULL DEFAULT '[]') STRICT;
 
 CREATE TABLE prompt_counts (
     project INTEGER PRIMARY KEY,

@@ -1,0 +1,63 @@
+"""`dittybag prime`: print what an agent should know when it starts, for hooks of clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from msgspec.structs import replace
+
+from dittybag.cli.output import write_text
+from dittybag.cli.read_input import text
+from dittybag.cli.strict_options import StrictCommand
+from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project
+from dittybag.config import local_user_name
+from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
+from dittybag.domain.queries import MAX_BUDGET, MIN_BUDGET, PackRequest
+
+if TYPE_CHECKING:
+    from dittybag.domain.packs import Pack
+    from dittybag.services.workspace import WorkspaceSession
+
+
+@click.command("prime", StrictCommand)
+@click.option(
+    "--budget",
+    type=click.IntRange(MIN_BUDGET, MAX_BUDGET),
+    default=1500,
+    show_default=True,
+    help="Maximum size in tokens.",
+)
+@click.option("--task", type=click.IntRange(1, 2**53), help="The task that the agent works on.")
+@click.option("--query", type=text, default="", help="What the agent works on, in words.")
+@click.option("--actor", type=text, help="Name of the agent in the change log, to leave out its own changes.")
+@click.option("--verbose", is_flag=True, help="Print errors, which are otherwise only logged.")
+@in_any_project
+def command(
+    options: WorkspaceOptions, *, budget: int, task: int | None, query: str, actor: str | None, verbose: bool
+) -> None:
+    """Print the context pack of the current folder's project, for a hook that starts an agent.
+
+    It never gets in the way: on any failure, or after a second, it prints nothing, exits with 0 and appends
+    a line to prime.log in the data folder. It never creates a workspace.
+
+    \b
+    Examples:
+      dittybag prime
+      dittybag prime --budget 800 --task 12
+      dittybag prime --query "login page" --verbose
+    """
+    from dittybag.assembly.workspace_session import run_in_session
+
+    settings = options.settings
+    if options.project is None and settings.project == DEFAULT_PROJECT:
+        settings = replace(settings, project=AUTOMATIC)
+    settings = replace(settings, read_only=True)
+
+    async def make(session: WorkspaceSession) -> Pack:
+        request = PackRequest(task=task, query=query, budget=budget)
+        return await session.workspace.packs.make(session.caller, request)
+
+    pack = run_in_session(settings, actor or settings.actor or local_user_name(), make)
+    if pack.items:
+        write_text(pack.text)

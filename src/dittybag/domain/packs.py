@@ -1,0 +1,187 @@
+"""Context packs: what an agent should know about its work, as text within a budget of tokens.
+
+A pack is Markdown. Stored text is fenced with more backticks than it contains, and titles and names are on
+one line, so no stored text can look like another item of the pack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from dittybag.domain.errors import clip
+from dittybag.domain.text import one_line
+from dittybag.domain.times import iso
+from dittybag.domain.token_estimate import estimate_tokens
+
+#: Maximum number of characters of a title, an author or a reference.
+_LINE_LENGTH: Final = 120
+_REF_LENGTH: Final = 300
+#: A text is cut only if this many tokens of it fit; otherwise only its reference is shown.
+_SHORTEST_TEXT: Final = 24
+#: A token seldom has more characters, so a text is read up to the room for it times this.
+_CHARACTERS_PER_TOKEN: Final = 12
+#: More words of the paths of files are not searched for.
+_MAX_FILE_WORDS: Final = 30
+_PATH_WORD: Final = re.compile(r"[^\W_]+")
+
+
+class PackItem(Struct, frozen=True, kw_only=True):
+    """An item of a pack."""
+
+    #: Identifies it, whatever its name is.
+    key: str
+    #: Changes whenever the item changes.
+    version: int
+    #: Why it is in the pack, as in `Pinned prompt`.
+    role: str
+    #: What tools and commands call it.
+    ref: str
+    title: str
+    #: Microseconds since 1970; `None` for a library prompt.
+    at: int | None = None
+    author: str | None = None
+    text: str = ""
+    #: Where to begin if there is no room for the whole text.
+    start: int = 0
+
+
+class Pack(Struct, frozen=True):
+    """A pack as text, and the versions of the items in it by key."""
+
+    text: str
+    tokens: int
+    items: dict[str, int]
+
+
+class Blocks:
+    """The items of a part of a pack, as far as there is room."""
+
+    def __init__(self, room: int) -> None:
+        #: In tokens.
+        self.room = room
+        self.used = 0
+        self.texts: list[str] = []
+        self.items: dict[str, int] = {}
+
+    def add(self, item: PackItem, most: int) -> bool:
+        """Add an item with a text of at most `most` tokens. Returns whether it fits at all."""
+        for block in (_render(item, min(most, self.room)), _render(item, 0)):
+            tokens = estimate_tokens(block)
+            if tokens <= self.room:
+                self._append(block, tokens)
+                self.items[item.key] = item.version
+                return True
+        return False
+
+    def add_line(self, line: str) -> bool:
+        """Add a line. Returns whether it fits."""
+        tokens = estimate_tokens(line) + 1
+        if tokens > self.room:
+            return False
+        self._append(f"{line}\n", tokens)
+        return True
+
+    def _append(self, text: str, tokens: int) -> None:
+        self.room -= tokens
+        self.used += tokens
+        self.texts.append(text)
+
+
+def fill(items: Iterable[PackItem], room: int, most: int) -> Blocks:
+    """Return the first items that fit, each with a text of at most `most` tokens."""
+    blocks = Blocks(room)
+    for item in items:
+        if not blocks.add(item, most):
+            break
+    return blocks
+
+
+def join(parts: Sequence[Blocks]) -> Pack:
+    """Return the parts of a pack as one."""
+    text = "".join(block for part in parts for block in part.texts).rstrip("\n") + "\n"
+    items = {key: version for part in parts for key, version in part.items.items()}
+    return Pack(text, estimate_tokens(text), items)
+
+
+def short_line(text: str, length: int = _LINE_LENGTH) -> str:
+    """Return a stored text on one line, for the head of an item."""
+    return clip(one_line(text, length + 1), length)
+
+
+def dated(at: int) -> str:
+    """Return a time to the minute."""
+    return f"{iso(at)[:16]}Z"
+
+
+def file_words(files: Iterable[str]) -> str:
+    """Return a query for what is stored about files: their names, then the folders that they are in."""
+    parts = [path.replace("\\", "/").rstrip("/").rpartition("/") for path in files]
+    names = [_PATH_WORD.findall(name) for _, _, name in parts]
+    folders = [_PATH_WORD.findall(folder)[::-1] for folder, _, _ in parts]
+    words = dict.fromkeys(word for found in (*names, *folders) for word in found)
+    return " ".join(list(words)[:_MAX_FILE_WORDS])
+
+
+def _render(item: PackItem, most: int) -> str:
+    """Return an item as a block of lines with a text of about at most `most` tokens."""
+    ref = short_line(item.ref, _REF_LENGTH)
+    title = short_line(item.title)
+    head = f"## {item.role} {ref}" + (f": {title}" if title and title != ref else "")
+    if item.at is not None:
+        head += f" ({dated(item.at)}{f' by {short_line(item.author)}' if item.author else ''})"
+    if not item.text:
+        return f"{head}\n\n"
+    # What is around the text: the head, two fences and where to read on.
+    room = most - estimate_tokens(head) - estimate_tokens(ref) - 40
+    start, end = _piece(item.text, item.start, room)
+    if end == start:
+        return f"{head}\n(text left out; read {ref})\n\n"
+    shown = item.text[start:end]
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", shown)), default=0))
+    cut = ""
+    if (start, end) != (0, len(item.text)):
+        cut = f"(cut: characters {start} to {end} of {len(item.text)}; read {ref} for the rest)\n"
+    return f"{head}\n{fence}\n{shown}\n{fence}\n{cut}\n"
+
+
+def _piece(text: str, start: int, room: int) -> tuple[int, int]:
+    """Return where the piece of a text begins and ends that has at most `room` tokens."""
+    if room < _SHORTEST_TEXT:
+        # A short text may fit all the same.
+        return (0, len(text)) if room > 0 and _end_of_piece(text, 0, room) == len(text) else (0, 0)
+    if (end := _end_of_piece(text, 0, room)) == len(text) or start == 0:
+        return 0, end
+    return start, _end_of_piece(text, start, room)
+
+
+def _end_of_piece(text: str, start: int, room: int) -> int:
+    """Return the end of the longest piece from `start` on that has at most `room` tokens."""
+    limit = min(len(text), start + room * _CHARACTERS_PER_TOKEN)
+    end = start
+    while end < limit:
+        # Line breaks are tokens of their own, so the tokens of lines add up.
+        line_end = text.find("\n", end, limit)
+        line_end = limit if line_end < 0 else line_end + 1
+        tokens = estimate_tokens(text[end:line_end])
+        if tokens > room:
+            return _end_in_line(text, end, line_end, room)
+        room -= tokens
+        end = line_end
+    return end
+
+
+def _end_in_line(text: str, start: int, end: int, room: int) -> int:
+    fits, too_far = start, end
+    while fits + 1 < too_far:
+        middle = (fits + too_far) // 2
+        if estimate_tokens(text[start:middle]) <= room:
+            fits = middle
+        else:
+            too_far = middle
+    # A whole word, if one is near.
+    space = text.rfind(" ", start, fits)
+    return space if space > start and fits - space < 40 else fits
