@@ -11,6 +11,7 @@ from dittybag.cli.output import write_text
 from dittybag.cli.read_input import text
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project
+from dittybag.clients.hook_output import HOOK_OUTPUTS, HookOutput, hook_output
 from dittybag.config import local_user_name
 from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
 from dittybag.domain.queries import MAX_BUDGET, MIN_BUDGET, PackRequest
@@ -31,10 +32,25 @@ if TYPE_CHECKING:
 @click.option("--task", type=click.IntRange(1, 2**53), help="The task that the agent works on.")
 @click.option("--query", type=text, default="", help="What the agent works on, in words.")
 @click.option("--actor", type=text, help="Name of the agent in the change log, to leave out its own changes.")
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(HOOK_OUTPUTS),
+    default="text",
+    show_default=True,
+    help="What the hook of the client reads: plain text, or one of two forms of JSON.",
+)
 @click.option("--verbose", is_flag=True, help="Print errors, which are otherwise only logged.")
 @in_any_project
 def command(
-    options: WorkspaceOptions, *, budget: int, task: int | None, query: str, actor: str | None, verbose: bool
+    options: WorkspaceOptions,
+    *,
+    budget: int,
+    task: int | None,
+    query: str,
+    actor: str | None,
+    output: HookOutput,
+    verbose: bool,
 ) -> None:
     """Print the context pack of the current folder's project, for a hook that starts an agent.
 
@@ -60,4 +76,4 @@ def command(
 
     pack = run_in_session(settings, actor or settings.actor or local_user_name(), make)
     if pack.items:
-        write_text(pack.text)
+        write_text(hook_output(pack.text, output))
