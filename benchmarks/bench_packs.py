@@ -67,9 +67,8 @@ async def _measure_speed(database: str, items: int) -> str:
     generator = TextGenerator("queries")
     times = []
     for _ in range(_PACKS):
-        request = PackRequest(
-            query=" ".join(chance.choices(words, k=3)), budget=chance.choice((1_500, 4_000))
-        )
+        query = " ".join(generator.words(chance.randint(1, 5)))
+        request = PackRequest(query=query, budget=chance.choice((1_500, 4_000)))
         began = perf_counter()
         await workspace.packs.make(caller, request)
         times.append(1000 * (perf_counter() - began))

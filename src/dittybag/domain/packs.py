@@ -69,7 +69,8 @@ class Blocks:
 
     def add(self, item: PackItem, most: int) -> bool:
         """Add an item with a text of at most `most` tokens. Returns whether it fits at all."""
-        for block in (_render(item, min(most, self.room)), _render(item, 0)):
+        for room in (min(most, self.room), 0):
+            block = _render(item, room)
             tokens = estimate_tokens(block)
             if tokens <= self.room:
                 self._append(block, tokens)

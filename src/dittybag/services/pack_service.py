@@ -36,7 +36,7 @@ from dittybag.services.caller import Caller, ScopedStore, readable_project
 from dittybag.services.library_search import LibraryIndex
 from dittybag.services.pin_service import PinnedEntity, find_pinned
 from dittybag.services.ranked_search import find_best, reference_of
-from dittybag.services.search_service import RankedHit, RankedKind, RankedQuery, SearchService
+from dittybag.services.search_service import RankedKind, RankedQuery, SearchService
 from dittybag.services.task_access import find_task, find_task_or_none
 
 _FOUND_KINDS: Final[tuple[RankedKind, ...]] = ("prompt", "library_prompt", "resource")
@@ -173,16 +173,20 @@ class _Packing:
         if not query:
             return
         wanted = RankedQuery(query, _FOUND_KINDS, _MAX_HITS)
-        hits = await find_best(self._transaction, self._caller, wanted, self._index)
+        matches = await find_best(self._transaction, self._caller, wanted, self._index)
         parsed = parse_query(query)
-        for hit in hits:
-            found = await self._found(hit)
-            if found is None or found.key in seen:
+        for match in matches:
+            is_stored = isinstance(match, Prompt | Resource)
+            key = f"{kind_of(match)}:{match.id}" if is_stored else pin_of("library", match.prompt.name)
+            if key in seen:
                 continue
-            seen.add(found.key)
+            seen.add(key)
+            if is_stored:
+                found = await self._item(f"Found {kind_of(match)}", match)
+            else:
+                found = self._library_item("Found library prompt", match.prompt.name)
             if self._is_new(found):
-                start = passage_start(found.text, parsed) if len(found.text) > _SHORT_ITEM else 0
-                yield replace(found, start=start)
+                yield replace(found, start=passage_start(found.text, parsed))
 
     async def _linked(self, task: Task) -> AsyncIterator[PackItem]:
         project = self._project.id
@@ -194,16 +198,6 @@ class _Packing:
                 yield await self._item(f"Linked {kind_of(found)}", found)
             elif link in self._library:
                 yield self._library_item("Linked library prompt", link)
-
-    async def _found(self, hit: RankedHit) -> PackItem | None:
-        if hit.kind == "library_prompt":
-            return self._library_item("Found library prompt", hit.ref)
-        found: Prompt | Resource | None
-        if hit.kind == "prompt":
-            found = await self._transaction.prompts.by_id(self._project.id, str(hit.id))
-        else:
-            found = await self._transaction.resources.by_uri(self._project.id, str(hit.id))
-        return None if found is None else await self._item(f"Found {hit.kind}", found, author=hit.actor)
 
     # Pins
 
@@ -221,12 +215,8 @@ class _Packing:
 
     # Items
 
-    async def _item(
-        self, role: str, entity: PinnedEntity, *, text: str | None = None, author: str | None = None
-    ) -> PackItem:
-        if author is None:
-            change = await self._transaction.changes.latest(kind_of(entity), str(entity.id))
-            author = None if change is None else change.actor
+    async def _item(self, role: str, entity: PinnedEntity, *, text: str | None = None) -> PackItem:
+        change = await self._transaction.changes.latest(kind_of(entity), str(entity.id))
         return PackItem(
             key=f"{kind_of(entity)}:{entity.id}",
             version=entity.version,
@@ -234,7 +224,7 @@ class _Packing:
             ref=reference_of(entity),
             title=entity.title or (entity.name if isinstance(entity, Resource) else ""),
             at=entity.updated_at,
-            author=author,
+            author=None if change is None else change.actor,
             text=await self._text_of(entity) if text is None else text,
         )
 
