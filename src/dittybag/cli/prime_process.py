@@ -7,7 +7,7 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from time import monotonic
+from time import monotonic, time_ns
 from typing import Final
 
 #: In seconds. A hook that takes longer than this is in the way.
@@ -115,14 +115,13 @@ def _report(reason: str, *, is_shown: bool) -> None:
             os.write(2, f"{line}\n".encode(errors="replace"))
         from dittybag.config import settings_from_process
         from dittybag.domain.times import iso
-        from dittybag.storage.clock import now_microseconds
 
         path = os.path.join(settings_from_process().home, _LOG)  # noqa: PTH118  # pathlib is slow to import
         log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         try:
             if os.fstat(log).st_size > _MAX_LOG_BYTES:
                 os.ftruncate(log, 0)
-            os.write(log, f"{iso(now_microseconds())} {line}\n".encode(errors="replace"))
+            os.write(log, f"{iso(time_ns() // 1000)} {line}\n".encode(errors="replace"))
         finally:
             os.close(log)
     except BaseException:  # noqa: BLE001  # there is nowhere left to report it
