@@ -145,7 +145,7 @@ async def test_a_pack_has_the_task_then_what_fits_it_then_pins_and_changes(sessi
     assert "The login page needs a token" in pack.text
     assert "; read login-guide for the rest)" in pack.text
     assert f" by {caller.actor})" in pack.text
-    # Whoever has changed something knows what was before.
+    # Somebody who has changed something knows what was before.
     own = await workspace.packs.make(caller, PackRequest(budget=1_500))
     assert "Changed by others" not in own.text
     by_file = await workspace.packs.make(agent, PackRequest(files=("web/login_page.py",), budget=600))

@@ -33,7 +33,7 @@ class RunFile(Struct, frozen=True):
     port: int
     #: See `database_id`.
     database: str
-    #: Whoever knows it owns the data folder, and may sign in.
+    #: Anybody who knows it owns the data folder, and may sign in.
     secret: str
     #: Whether signing in requires a token.
     needs_token: bool

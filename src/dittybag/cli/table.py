@@ -142,7 +142,7 @@ def _fit(columns: Sequence[Column], widths: list[int], filled: Sequence[int], ro
 
 
 def wrap(text: str, columns: int) -> list[str]:
-    """Break a text into lines of at most so many columns, at blanks where possible."""
+    """Break a text into lines of at most this many columns, at blanks where possible."""
     lines, line = [], ""
     for word in text.split(" "):
         joined = f"{line} {word}" if line else word

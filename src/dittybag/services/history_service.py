@@ -404,7 +404,7 @@ async def _later_changes(transaction: Transaction, changes: Sequence[Change]) ->
 def _require_permission(caller: Caller, change: Change) -> None:
     """Raise `NotAllowed` for changes of projects: undoing a creation deletes everything in the project.
 
-    Whoever may change the project may undo a change of its pins.
+    Everybody who may change the project may undo a change of its pins.
     """
     before, after = change.before, change.after
     if isinstance(before, Project) and isinstance(after, Project) and before.name == after.name:

@@ -63,7 +63,7 @@ class WebApp:
     ) -> None:
         """`print_link` prints a sign-in link with this key in the terminal of the server.
 
-        Whoever sends `owner_secret` gets one without the terminal: only the owner of the machine can read it.
+        A request with `owner_secret` gets one without the terminal: only the owner of the machine knows it.
         """
         self._context = context
         self._sessions = sessions

@@ -16,9 +16,9 @@ NameAbout: TypeAlias = tuple[str, str]
 
 #: Sorts after every text that starts with the text before it.
 _LAST: Final = "\U0010ffff"
-#: Actors are those of so many of the newest changes: changes have no index for them.
+#: Actors are those of this many of the newest changes: changes have no index for them.
 _RECENT_CHANGES: Final = 5_000
-#: Titles and labels are those of so many of the newest open tasks.
+#: Titles and labels are those of this many of the newest open tasks.
 _RECENT_TASKS: Final = 5_000
 _ENDED: Final = ", ".join(f"'{status}'" for status in sorted(ENDED))
 _RECENT: Final = f"(SELECT task FROM open_tasks ORDER BY task DESC LIMIT {_RECENT_TASKS}) AS recent"

@@ -124,7 +124,7 @@ async def download_backup(request: WebRequest) -> WebResponse | StreamingRespons
     name = request.query.get("name", "")
     path = await request.context.maintenance.backup_file(name)
     if path is None:
-        return await show_backups(request, status=404, problem="This backup does not exist any more")
+        return await show_backups(request, status=404, problem="This backup no longer exists")
     return file_response(path, name)
 
 
