@@ -58,6 +58,9 @@ async def fill(session: StoreSession, chance: random.Random, secret: str) -> Non
         }
         tasks.append(await workspace.tasks.create(caller, **fields))
     for ref in (f"p{number}-0", f"r{number}-0", f"task:{tasks[0].id}"):
+        pinned = await workspace.pins.all(caller)
+        if len(pinned) > 20:
+            await workspace.pins.remove(caller, pinned[0].pin, None)
         if chance.random() < 0.5:
             await workspace.pins.add(caller, ref, None)
 
