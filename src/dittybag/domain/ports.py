@@ -180,6 +180,15 @@ class TaskRepository(Protocol):
         """
         ...
 
+    async def status_columns(
+        self, user: str, filter: TaskFilter, *, order: TaskOrder, limit: int, view: TaskView = OWN_TASKS
+    ) -> list[TaskColumn]:
+        """Return the columns of `BOARD_COLUMNS`, each with its total and its first tasks.
+
+        Completed tasks are in the order of completion. The statuses of the filter are ignored.
+        """
+        ...
+
     async def completion_counts(self, user: str, since: int, view: TaskView = OWN_TASKS) -> dict[int, int]:
         """Count the tasks completed since a time, by quarter of an hour since 1970."""
         ...

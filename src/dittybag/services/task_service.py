@@ -15,7 +15,6 @@ from dittybag.domain.ports import Store, Transaction, Write
 from dittybag.domain.queries import DEEP_OFFSET, TaskQuery
 from dittybag.domain.tasks import (
     ASSIGNEE_LENGTH,
-    BOARD_COLUMNS,
     DEFAULT_STATUS,
     ENERGIES,
     PRIORITIES,
@@ -323,13 +322,9 @@ async def status_board(
     transaction: Transaction, caller: Caller, filter: TaskFilter, *, order: TaskOrder, limit: int
 ) -> list[TaskColumn]:
     """Return the columns of the board by status, whose keys are those of `BOARD_COLUMNS`."""
-    columns = []
-    for key, (statuses, waiting) in BOARD_COLUMNS.items():
-        chosen = replace(filter, statuses=statuses, waiting=waiting)
-        sorting: TaskOrder = "done" if key == "done" else order
-        found = await list_tasks(transaction, caller, chosen, order=sorting, limit=limit, offset=0)
-        columns.append(TaskColumn(key, found.total, found.tasks))
-    return columns
+    checked_query(filter.text)
+    view = await visible_view(transaction, caller)
+    return await transaction.tasks.status_columns(caller.user, filter, order=order, limit=limit, view=view)
 
 
 async def completion_counts(transaction: Transaction, caller: Caller, since: int) -> dict[int, int]:

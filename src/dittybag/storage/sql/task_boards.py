@@ -31,8 +31,13 @@ _LISTED_COLUMNS: Final = (
     "(SELECT count(*) FROM task_edges JOIN open_tasks AS parts ON parts.task = blocker "
     "WHERE task_edges.task = tasks.id AND part = 1)"
 )
+#: Where they are from, for the ids of `picked`.
+LISTED_SOURCE: Final = (
+    "FROM picked JOIN tasks ON tasks.id = picked.id LEFT JOIN open_tasks ON open_tasks.task = tasks.id "
+    "LEFT JOIN claims ON claims.task = tasks.id"
+)
 _LABELS: Final = TaskListing.__struct_fields__.index("labels")
-_ORDERS: Final[dict[TaskOrder, str]] = {
+ORDERS: Final[dict[TaskOrder, str]] = {
     "priority": "priority DESC, id",
     "due": "due_date IS NULL, due_date, priority DESC, id",
     "newest": "id DESC",
@@ -56,7 +61,7 @@ _UNCOVERED: Final = (
     "parent",
 )
 #: Scan the table if more than one in this many matching tasks is wanted.
-_SCAN_FACTOR: Final = 10
+SCAN_FACTOR: Final = 10
 #: With fewer matches for a text, one scan serves all columns.
 _FEW_MATCHES: Final = 5000
 #: The key of the only column of a list.
@@ -84,19 +89,24 @@ def team_conditions(
     return conditions
 
 
+def is_covered(filter: TaskFilter) -> bool:
+    """Whether an index has all columns of a filter."""
+    return not (filter.text or any(getattr(filter, name) for name in _UNCOVERED)) and filter.waiting is None
+
+
 class BoardQuery:
     """SQL that counts and selects the tasks of a user that match a filter."""
 
     def __init__(self, driver: SqlDriver, user: str, filter: TaskFilter, view: TaskView) -> None:
         """The caller adds the condition for the text of the filter with `require_text`."""
         self.bindings = Bindings(user)
-        self._listed = f"{_LISTED_COLUMNS}, {driver.json_length('comments')}"
+        self.listed = f"{_LISTED_COLUMNS}, {driver.json_length('comments')}"
         # Both have the same placeholders, of which a statement must use all.
         self._source, self._visible = visible_source(driver, view, self.bindings, "$1", column=_USER)
         # Where no index covers the query, a full scan takes a quarter of the time.
         self._visible_in_scan = self._visible.replace(_USER, driver.unindexed(_USER))
         self._has_text = False
-        self._is_covered = not any(getattr(filter, name) for name in _UNCOVERED) and filter.waiting is None
+        self._is_covered = is_covered(filter)
         self._conditions = [] if filter.statuses else [COMPLETED if filter.completed else OPEN]
         self._add_conditions(filter)
         self._add_team_conditions(driver, filter)
@@ -141,14 +151,15 @@ class BoardQuery:
             parent=filter.parent,
         )
 
-    def _from_where(self, *, is_scanned: bool) -> str:
+    def from_where(self, *, is_scanned: bool) -> str:
+        """SQL for the source and the condition. `is_scanned`: read the table, not an index of users."""
         visible = self._visible_in_scan if is_scanned else self._visible
         return f"FROM {self._source} WHERE {' AND '.join([visible, *self._conditions])}"
 
     def sizes_sql(self, by: TaskGrouping | None) -> str:
         """SQL for the number of tasks in each column: rows of key and count."""
         is_scanned = not self._is_covered or by == "energy"
-        from_where = self._from_where(is_scanned=is_scanned)
+        from_where = self.from_where(is_scanned=is_scanned)
         return f"SELECT {by or _SINGLE_COLUMN_KEY} AS key, count(*) {from_where} GROUP BY 1"
 
     def tasks_sql(
@@ -169,7 +180,7 @@ class BoardQuery:
             for position, column in filled
             if is_rare or self._is_scanned(by, column, order, offset + limit)
         }
-        matched, scan = "", self._from_where(is_scanned=True)
+        matched, scan = "", self.from_where(is_scanned=True)
         if len(scanned) > 1:
             # One scan serves all of them.
             needed = "id, priority, project, energy, due_date, completed_at"
@@ -177,21 +188,19 @@ class BoardQuery:
             scan = "FROM matched WHERE true"
         picked = " UNION ALL ".join(
             f"""SELECT * FROM (SELECT {position} AS column_position, id
-                {scan if position in scanned else self._from_where(is_scanned=False)}
+                {scan if position in scanned else self.from_where(is_scanned=False)}
                 {self._key_condition(by, column.key)}
-                ORDER BY {_ORDERS[order]} {page}) AS column_{position}"""
+                ORDER BY {ORDERS[order]} {page}) AS column_{position}"""
             for position, column in filled
         )
-        return f"""WITH {matched}picked AS ({picked})
-            SELECT column_position, {self._listed} FROM picked JOIN tasks ON tasks.id = picked.id
-            LEFT JOIN open_tasks ON open_tasks.task = tasks.id LEFT JOIN claims ON claims.task = tasks.id"""
+        return f"WITH {matched}picked AS ({picked}) SELECT column_position, {self.listed} {LISTED_SOURCE}"
 
     def _is_scanned(self, by: TaskGrouping | None, column: TaskColumn, order: TaskOrder, wanted: int) -> bool:
         """Whether a full scan is faster than an index."""
         if by in ("priority", "project") or (self._is_covered and by is None and order != "due"):
             return False
         # An index in the right order yields enough rows quickly, unless matches are rare.
-        return order != "priority" or column.total < wanted * _SCAN_FACTOR
+        return order != "priority" or column.total < wanted * SCAN_FACTOR
 
     def _key_condition(self, by: TaskGrouping | None, key: int | str) -> str:
         if by is None:
@@ -213,12 +222,12 @@ def empty_columns(
 def fill_columns(
     columns: Sequence[TaskColumn],
     rows: Iterable[Row],
-    order: TaskOrder,
+    orders: Sequence[TaskOrder],
     read_list: Callable[[Any], tuple[str, ...]],
 ) -> None:
-    """Add the tasks to their columns, in order."""
+    """Add the tasks to their columns, each in its order."""
     for position, *listed in rows:
         listed[_LABELS] = read_list(listed[_LABELS])
         columns[position].tasks.append(TaskListing(*listed))
-    for column in columns:
+    for column, order in zip(columns, orders, strict=True):
         column.tasks.sort(key=_SORT_KEYS[order])

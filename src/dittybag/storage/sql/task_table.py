@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from dittybag.domain.queries import OWN_TASKS, TaskQuery, TaskSort, TaskView
 from dittybag.domain.tasks import (
+    BOARD_COLUMNS,
     NO_PROJECT,
     Task,
     TaskColumn,
@@ -17,13 +20,14 @@ from dittybag.domain.tasks import (
 )
 from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
 from dittybag.storage.sql.native_queries import NativeQueries
-from dittybag.storage.sql.sql_driver import Bindings, SqlDriver, is_number
+from dittybag.storage.sql.sql_driver import Bindings, Row, SqlDriver, is_number
 from dittybag.storage.sql.task_boards import (
     COMPLETED,
     OPEN,
     BoardQuery,
     empty_columns,
     fill_columns,
+    is_covered,
     team_conditions,
 )
 from dittybag.storage.sql.task_visibility import visible_source, visible_tasks
@@ -153,18 +157,55 @@ class TaskTable:
         offset: int = 0,
         view: TaskView = OWN_TASKS,
     ) -> tuple[int, list[TaskColumn]]:
-        query = BoardQuery(self._driver, user, filter, view)
-        if filter.text:
-            candidates = await self._native.word_candidates(filter.text, query.bindings)
-            words = self._native.word_condition(filter.text, ("title", "notes"), query.bindings)
-            query.require_text(f"{candidates} AND {words}")
+        query = await self._board_query(user, filter, view)
         sizes = await self._driver.rows(query.sizes_sql(by), *query.bindings.values)
         count, columns = empty_columns(sizes, keys, span)
         if any(column.total for column in columns):
             sql = query.tasks_sql(by, columns, order, limit, offset)
             rows = await self._driver.rows(sql, *query.bindings.values)
-            fill_columns(columns, rows, order, self._driver.read_list)
+            fill_columns(columns, rows, [order] * len(columns), self._driver.read_list)
         return count, columns
+
+    async def status_columns(
+        self, user: str, filter: TaskFilter, *, order: TaskOrder, limit: int, view: TaskView = OWN_TASKS
+    ) -> list[TaskColumn]:
+        # Imported here because few processes show this board.
+        from dittybag.storage.sql.status_boards import (
+            BOARD_STATUSES,
+            column_order,
+            indexed_tasks_sql,
+            read_sizes,
+            scanned_tasks_sql,
+            sizes_sql,
+        )
+
+        open_or_done = replace(filter, statuses=BOARD_STATUSES, waiting=None)
+        query = await self._board_query(user, open_or_done, view)
+        orders = [column_order(key, order) for key in BOARD_COLUMNS]
+        columns = [TaskColumn(key, 0, []) for key in BOARD_COLUMNS]
+        rows: Sequence[Row] = ()
+        if is_covered(replace(filter, statuses=(), waiting=None)):
+            sizes = await self._driver.row(sizes_sql(query), *query.bindings.values)
+            columns = read_sizes(sizes or [0] * len(columns))
+            if any(column.total for column in columns):
+                sql = indexed_tasks_sql(query, columns, order, limit)
+                rows = await self._driver.rows(sql, *query.bindings.values)
+        else:
+            sql = scanned_tasks_sql(query, order, limit)
+            found = await self._driver.rows(sql, *query.bindings.values)
+            totals = {row[1]: row[0] for row in found}
+            columns = [TaskColumn(key, totals.get(at, 0), []) for at, key in enumerate(BOARD_COLUMNS)]
+            rows = [row[1:] for row in found]
+        fill_columns(columns, rows, orders, self._driver.read_list)
+        return columns
+
+    async def _board_query(self, user: str, filter: TaskFilter, view: TaskView) -> BoardQuery:
+        query = BoardQuery(self._driver, user, filter, view)
+        if filter.text:
+            candidates = await self._native.word_candidates(filter.text, query.bindings)
+            words = self._native.word_condition(filter.text, ("title", "notes"), query.bindings)
+            query.require_text(f"{candidates} AND {words}")
+        return query
 
     async def completion_counts(self, user: str, since: int, view: TaskView = OWN_TASKS) -> dict[int, int]:
         bindings = Bindings(user, since)
