@@ -11,6 +11,7 @@ from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.passages import find_passage
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Prompt
+from dittybag.domain.queries import TaskView
 from dittybag.domain.ranked_search import (
     STORED_KINDS,
     Frequencies,
@@ -37,6 +38,8 @@ MAX_RANKED: Final = 1000
 #: At most this many entities are read for the spelling of a word, and of each at most this many characters.
 _MAX_SPELLINGS: Final = 50
 _SPELLING_LENGTH: Final = 5000
+#: With more entities than this, words that only begin with the same letter are too many to find a near one.
+_MAX_LETTER_ENTITIES: Final = 5000
 #: Endings that stems do not have, so a word that is being typed may be longer than its stem.
 _ENDINGS: Final = ("ments", "ings", "ations", "ness", "ly", "ed", "ers", "able", "ive", "ize", "al", "ful")
 #: Shorter beginnings of words are not shortened.
@@ -76,6 +79,8 @@ class _Search:
         self._caller = caller
         self._query = query
         self._libraries = libraries
+        #: The tasks that the caller can see, once it is known.
+        self._view: TaskView | None = None
         self._kinds: tuple[StoredKind, ...] = tuple(
             kind for kind in STORED_KINDS if not query.kinds or kind in query.kinds
         )
@@ -100,12 +105,12 @@ class _Search:
         stored = await self._transaction.ranked.frequencies((term,))
         return bool(stored.terms[term] or self._libraries.frequencies((term,)).terms[term])
 
-    async def matches(self, parsed: ParsedQuery) -> list[RankedMatch]:
-        """Return all matches, best first."""
+    async def matches(self, parsed: ParsedQuery, *, limit: int = MAX_RANKED) -> list[RankedMatch]:
+        """Return the matches, best first, of which at most `limit` are stored."""
         stored = await self._transaction.ranked.frequencies(parsed.terms)
         others = self._libraries.frequencies(parsed.terms)
         terms = weighted_terms(parsed.terms, stored, others)
-        found = await self._stored(parsed.phrases, stored, terms)
+        found = await self._stored(parsed.phrases, stored, terms, limit=limit)
         matches = [RankedMatch(match.score, stored=match) for match in found]
         average = Frequencies(stored.entities + others.entities, stored.words + others.words, {})
         scores = self._libraries.find(terms, parsed.phrases, average.average_length)
@@ -114,19 +119,21 @@ class _Search:
         return await self._newest_first(matches[:MAX_RANKED])
 
     async def _stored(
-        self, phrases: tuple[str, ...], frequencies: Frequencies, terms: Any
+        self, phrases: tuple[str, ...], frequencies: Frequencies, terms: Any, *, limit: int = MAX_RANKED
     ) -> list[StoredMatch]:
-        if not self._kinds:
+        if not self._kinds or not (phrases or any(frequencies.terms.values())):
             return []
+        if self._view is None:
+            self._view = await visible_view(self._transaction, self._caller)
         search = StoredSearch(
             project=self._caller.project,
             user=self._caller.user,
-            view=await visible_view(self._transaction, self._caller),
+            view=self._view,
             kinds=self._kinds,
             terms=terms,
             phrases=phrases,
             frequencies=frequencies,
-            limit=MAX_RANKED,
+            limit=limit,
         )
         return await self._transaction.ranked.find(search)
 
@@ -207,14 +214,17 @@ class _Search:
                 corrected += 1
         if not corrected:
             return None
-        return text if await self.matches(await self.complete(parse_query(text))) else None
+        parsed = await self.complete(parse_query(text))
+        return text if await self.matches(parsed, limit=_MAX_SPELLINGS) else None
 
     async def _nearest(self, word: str) -> str | None:
         nearest = nearest_word(word, self._libraries.words())
         if nearest is not None:
             return nearest
         # Words with the same beginning, then with the same end.
-        for length in range(len(word) - 1, 0, -1):
+        entities = (await self._transaction.ranked.frequencies(())).entities
+        shortest = 1 if entities <= _MAX_LETTER_ENTITIES else 2
+        for length in range(len(word) - 1, shortest - 1, -1):
             found = await self._words_beginning(word[:length])
             if (nearest := nearest_word(word, found)) is not None:
                 return nearest
@@ -232,8 +242,8 @@ class _Search:
     async def _words_of(self, parsed: ParsedQuery) -> list[str]:
         stored = await self._transaction.ranked.frequencies(parsed.terms)
         terms = weighted_terms(parsed.terms, stored, Frequencies(0, 0, dict.fromkeys(parsed.terms, 0)))
-        found = await self._stored(parsed.phrases, stored, terms)
-        entities = await self._load(found[:_MAX_SPELLINGS])
+        found = await self._stored(parsed.phrases, stored, terms, limit=_MAX_SPELLINGS)
+        entities = await self._load(found)
         texts = [
             text[:_SPELLING_LENGTH] for entity in entities.values() for text in await self._texts(entity)
         ]

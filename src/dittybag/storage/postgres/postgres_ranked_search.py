@@ -123,6 +123,8 @@ class PostgresRankedSearch:
         for kind in search.kinds:
             described = ENTITY_TYPES[kind]
             numbers = [match.number for match in matches if match.kind == kind]
+            if not numbers:
+                continue
             sql = f"SELECT {described.key} FROM {described.table} WHERE {described.key} = ANY($1)"
             visible |= {(kind, row[0]) for row in await self._driver.rows(sql, numbers)}
         return [match for match in matches if (match.kind, match.number) in visible]
@@ -154,7 +156,9 @@ class PostgresRankedSearch:
             conditions = [
                 _quoted_condition(self._native, kind, phrase, bindings) for phrase in search.phrases
             ]
-            return await self._rows(search, kind, " AND ".join(conditions), _MAX_QUOTED, bindings)
+            return await self._rows(
+                search, kind, " AND ".join(conditions), min(search.limit, _MAX_QUOTED), bindings
+            )
         if not terms:
             return []
         rarest = rarest_terms([term for term, _ in terms])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dittybag.storage.sqlite.sqlite_ranked_search import SqliteRankedSearch
 
 #: With more candidates than this, scanning all tasks is faster.
-_MAX_CANDIDATES: Final = 5000
+_MAX_CANDIDATES: Final = 20_000
 #: This many characters of a text leave few candidates.
 _LEAD_LENGTH: Final = 8
 
