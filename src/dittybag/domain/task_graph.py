@@ -75,6 +75,8 @@ class GraphQuery(Struct, frozen=True, kw_only=True):
     project: str | None = None
     #: Whether done and dropped tasks are included.
     ended: bool = False
+    #: Whether only tasks that wait for others are included.
+    waiting: bool = False
     #: Only these tasks.
     ids: tuple[int, ...] | None = None
     limit: int = MAX_GRAPH

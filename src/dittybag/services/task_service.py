@@ -463,13 +463,21 @@ class TaskService:
         return await self._store.read(caller, page_tasks, query, slow=query.offset > DEEP_OFFSET)
 
     async def graph(
-        self, caller: Caller, *, project: str | None = None, root: int | None = None, ended: bool = False
+        self,
+        caller: Caller,
+        *,
+        project: str | None = None,
+        root: int | None = None,
+        ended: bool = False,
+        limit: int | None = None,
     ) -> TaskGraph:
-        """See `task_graph`."""
+        """Return a graph of open tasks, or of all; see `task_graph`. A graph around one has no `limit`."""
         # Imported here because few processes draw graphs.
+        from dittybag.domain.task_graph import MAX_GRAPH, GraphQuery
         from dittybag.services.task_graphs import task_graph
 
-        return await self._store.read(caller, task_graph, project, root, ended, slow=True)
+        query = GraphQuery(user=caller.user, project=project, ended=ended, limit=limit or MAX_GRAPH)
+        return await self._store.read(caller, task_graph, query, root, slow=True)
 
     async def find_named(self, caller: Caller, named: NamedTask) -> Task | None:
         """Return the task that a person names by its title; see `find_named_task`."""

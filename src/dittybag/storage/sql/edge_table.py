@@ -80,16 +80,24 @@ class EdgeTable:
             is_project = f"= {bindings.add(query.project)}" if query.project else "IS NULL"
             conditions.append(f"tasks.project {is_project}")
         if not query.ended:
-            conditions.append("open_tasks.task IS NOT NULL")
+            conditions.append("tasks.completed_at IS NULL AND tasks.status <> 'dropped'")
+        if query.waiting:
+            conditions.append("tasks.id IN (SELECT task FROM open_tasks WHERE waits_for > 0)")
         if query.ids is not None:
             ids = bindings.add(self._driver.list_value(query.ids))
             conditions.append(self._driver.any_of("tasks.id", ids))
+        source = f"tasks WHERE {' AND '.join(conditions)}"
+        filters = list(bindings.values)
+        # An index finds the first tasks, so only their rows are read.
+        order = "ORDER BY tasks.priority DESC, tasks.id"
         rows = await self._driver.rows(
-            f"""SELECT {_GRAPH_COLUMNS}, count(*) OVER () FROM tasks
+            f"""WITH picked AS (SELECT tasks.id FROM {source} {order} LIMIT {bindings.add(query.limit)})
+                SELECT {_GRAPH_COLUMNS} FROM picked JOIN tasks ON tasks.id = picked.id
                 LEFT JOIN open_tasks ON open_tasks.task = tasks.id
-                LEFT JOIN claims ON claims.task = tasks.id
-                WHERE {" AND ".join(conditions)}
-                ORDER BY tasks.priority DESC, tasks.id LIMIT {bindings.add(query.limit)}""",
+                LEFT JOIN claims ON claims.task = tasks.id {order}""",
             *bindings.values,
         )
-        return (rows[0][-1] if rows else 0), [_read_graph_task(row) for row in rows]
+        total = len(rows)
+        if total == query.limit:
+            total = await self._driver.value(f"SELECT count(*) FROM {source}", *filters)
+        return total, [_read_graph_task(row) for row in rows]

@@ -16,6 +16,8 @@ from dittybag.web.browser_requests import WebRequest, WebResponse
 from dittybag.web.task_graph_svg import draw_graph
 from dittybag.web.template_rendering import render_page
 
+#: Maximum number of tasks from which those of the picture are chosen.
+_MAX_TASKS: Final = 1000
 #: Maximum number of tasks in the list below the picture.
 _MAX_LISTED: Final = 300
 #: Maximum number of tasks named in one line of the list.
@@ -32,9 +34,10 @@ async def show_graph(request: WebRequest) -> WebResponse:
         project=("" if project == NO_PROJECT else project) if project else None,
         root=root,
         ended=shows_ended,
+        limit=_MAX_TASKS,
     )
     now = time.time_ns() // 1000
-    # Other requests get their turn: 10,000 tasks take most of a second.
+    # Other requests get their turn: 10,000 tasks around one take most of a second.
     values = await asyncio.to_thread(_graph_values, request, graph, now, root)
     template = "tasks/task_graph_region.html" if request.is_fragment else "tasks/task_graph.html"
     return render_page(
@@ -65,7 +68,7 @@ def _graph_values(request: WebRequest, graph: TaskGraph, now: int, root: int | N
         # Texts are escaped where they are drawn.
         "svg": Markup(picture.svg),
         "items": [(graph.tasks[number], _waits(graph, order, number)) for number in order.ids[:_MAX_LISTED]],
-        "left_out_items": max(len(order.ids) - _MAX_LISTED, 0),
+        "left_out_items": graph.left_out + max(len(order.ids) - _MAX_LISTED, 0),
         "critical": len(critical_path(graph)),
         "state_of": lambda task: task.state(now),
         "worker_of": lambda task: task.worker(now),
