@@ -60,11 +60,11 @@ class Contents(Struct, frozen=True):
 
 
 class AgentCall(Struct, frozen=True):
-    """A call of a tool with the expected answer; of structured content, these members."""
+    """A call of a tool with the expected answer: of structured content, these members; of text, a part."""
 
     tool: str
     arguments: Json
-    expected: Json | Contents | Refusal
+    expected: Json | Contents | Refusal | str
     #: The user's answer if the server asks for something.
     answer: Json = {}
 
@@ -269,6 +269,9 @@ _HISTORY: Final = [
         "read", {"ref": "change:3"}, Contents([], {"kind": "change", "action": "created prompt greet"})
     ),
 ]
+_PACKS: Final = [
+    AgentCall("context", {"query": "greeting", "budget": 500}, "## Found prompt greet"),
+]
 _PROJECTS: Final = [
     AgentCall("project", {}, {"current": "default", "why": "the project of this server"}),
     AgentCall("project", {"action": "create", "name": "elsewhere"}, {"created": "elsewhere"}),
@@ -303,6 +306,7 @@ _ERRORS: Final = [
     _malformed("task_release", "ref is required"),
     _malformed("task_next", "leases is not an argument; did you mean lease?", leases="1h"),
     _malformed("undo", "ref is required", force=True),
+    _malformed("context", "budgets is not an argument; did you mean budget?", budgets=500),
     _malformed("search", "limits is not an argument; did you mean limit?", query="x", limits=5),
     _malformed("read", "max_token is not an argument; did you mean max_tokens?", ref="greet", max_token=5),
     _malformed(
@@ -382,5 +386,5 @@ SHORT_CALLS: Final = [
 
 def agent_calls(*, sessions: bool) -> list[AgentCall]:
     """Return the calls, in order. `sessions`: whether the client has a session."""
-    calls = [*_PROJECTS, *_PROMPTS, *_FORMS, *_RESOURCES, *_TASKS, *_HISTORY]
+    calls = [*_PROJECTS, *_PROMPTS, *_FORMS, *_RESOURCES, *_TASKS, *_HISTORY, *_PACKS]
     return [*calls, *(_SWITCH if sessions else _NO_SWITCH), *(_ERRORS if sessions else _ERRORS[:-1])]

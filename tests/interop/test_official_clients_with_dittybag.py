@@ -41,6 +41,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("search", {"query": "more"}),
     ("read", {"ref": "file:///notes.md"}),
     ("use_prompt", {"ref": "greet", "arguments": {"who": "Ann"}}),
+    ("context", {"query": "greet", "budget": 500}),
     ("delete_resource", {"name": "notes"}),
     ("task_create", {"title": "Write tests", "priority": 4}),
     ("task_get", {"task_id": 1}),

@@ -175,6 +175,7 @@ DOWN_MIGRATIONS = {
     13: "DROP FUNCTION take_requests; DROP TABLE request_buckets;",
     14: "DROP TABLE prompt_uses, seen_clients;",
     15: "DROP INDEX changes_by_batch;",
+    16: "ALTER TABLE projects DROP COLUMN pins;",
     6: "",
     5: "ALTER TABLE sessions DROP COLUMN owner;",
     4: """
