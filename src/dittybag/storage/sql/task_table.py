@@ -21,14 +21,6 @@ from dittybag.domain.tasks import (
 from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
 from dittybag.storage.sql.native_queries import NativeQueries
 from dittybag.storage.sql.sql_driver import Bindings, Row, SqlDriver, is_number
-from dittybag.storage.sql.status_boards import (
-    BOARD_STATUSES,
-    column_order,
-    indexed_tasks_sql,
-    read_sizes,
-    scanned_tasks_sql,
-    sizes_sql,
-)
 from dittybag.storage.sql.task_boards import (
     COMPLETED,
     OPEN,
@@ -177,6 +169,16 @@ class TaskTable:
     async def status_columns(
         self, user: str, filter: TaskFilter, *, order: TaskOrder, limit: int, view: TaskView = OWN_TASKS
     ) -> list[TaskColumn]:
+        # Imported here because few processes show this board.
+        from dittybag.storage.sql.status_boards import (
+            BOARD_STATUSES,
+            column_order,
+            indexed_tasks_sql,
+            read_sizes,
+            scanned_tasks_sql,
+            sizes_sql,
+        )
+
         open_or_done = replace(filter, statuses=BOARD_STATUSES, waiting=None)
         query = await self._board_query(user, open_or_done, view)
         orders = [column_order(key, order) for key in BOARD_COLUMNS]
