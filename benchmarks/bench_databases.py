@@ -118,7 +118,7 @@ def database_copies(items: int) -> Iterator[DatabaseCopies]:
         cluster() as server,
     ):
         print_progress(f"Copying {items:,} prompts and {items:,} tasks to PostgreSQL {server.version} ...")
-        changes, seconds = _copy(file, server.url())
+        changes, seconds = copy_workspace(file, server.url())
         server.sql("VACUUM ANALYZE")
         trigrams = "with" if server.has_trigrams else "without"
         about = (
@@ -129,7 +129,7 @@ def database_copies(items: int) -> Iterator[DatabaseCopies]:
         yield DatabaseCopies(Path(folder), file, server.url(), about)
 
 
-def _copy(source: Path, target: str) -> tuple[int, float]:
+def copy_workspace(source: Path, target: str) -> tuple[int, float]:
     """Copy a workspace. Returns the number of changes and the seconds."""
     command = [sys.executable, "-m", "dittybag", "copy", "--from", str(source), "--to", target, "--json"]
     environment = {**os.environ, "DITTYBAG_HOME": str(source.parent)}

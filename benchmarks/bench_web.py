@@ -1,17 +1,20 @@
 """Measures the web UI on a full workspace: `python -m benchmarks.bench_web`.
 
 Each page is requested once with cold caches, and then repeatedly, in turns with the others. The time is from
-the request to the last byte of the response, over one connection on this machine.
+the request to the last byte of the response, over one connection on this machine. With `--postgres`, the
+workspace is in PostgreSQL, which the server uses as an ordinary role.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
 import re
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -20,6 +23,7 @@ from msgspec import Struct
 from tests.e2e.web_server_process import WebServerProcess
 from tests.web.browser_client import BrowserClient
 
+from benchmarks.bench_databases import cluster, copy_workspace
 from benchmarks.report_output import ReportTable, print_progress, print_tables, rows_table
 from benchmarks.sample_data import (
     CACHE,
@@ -33,7 +37,7 @@ from benchmarks.sample_data import (
 from dittybag.web.routes import ROUTES
 
 #: In milliseconds.
-LIMIT: Final = 100
+LIMIT: Final = 60
 ROUNDS: Final = 20
 
 #: Pages with filters, in addition to all routes.
@@ -61,6 +65,9 @@ FILTERED_PAGES: Final = (
 )
 #: Routes that are not pages: a stream and a download.
 _EXCLUDED: Final = ("/live", "/settings/export")
+#: The role that owns the tables in PostgreSQL, and its database.
+_ROLE: Final = "clerk"
+_DATABASE: Final = "web"
 
 
 class PageTiming(Struct, frozen=True):
@@ -107,13 +114,31 @@ def page_paths(client: PageClient) -> list[str]:
     return list(dict.fromkeys([*found, *prompt_pages, *FILTERED_PAGES]))
 
 
-def measure(items: int, rounds: int) -> list[PageTiming]:
+@contextlib.contextmanager
+def sample_database(items: int, home: Path, *, is_postgres: bool) -> Iterator[str]:
+    """Provide a workspace with `items` prompts and `items` tasks: a file or a URL."""
+    with temporary_copy(build_sample_files(items).workspace, home, "full") as file:
+        if not is_postgres:
+            yield str(file)
+            return
+        with cluster() as server:
+            server.sql(f"CREATE ROLE {_ROLE} LOGIN")
+            server.sql(f"CREATE DATABASE {_DATABASE} OWNER {_ROLE}")
+            if server.has_trigrams:
+                server.sql("CREATE EXTENSION pg_trgm WITH SCHEMA public", _DATABASE)
+            url = server.url(_DATABASE, user=_ROLE)
+            print_progress(f"Copying to PostgreSQL {server.version} ...")
+            copy_workspace(file, url)
+            server.sql("VACUUM ANALYZE", _DATABASE)
+            yield url
+
+
+def measure(items: int, rounds: int, *, is_postgres: bool) -> list[PageTiming]:
     """Measure all pages of a workspace with `items` prompts and `items` tasks."""
-    files = build_sample_files(items)
     with (
         tempfile.TemporaryDirectory(dir=CACHE) as name,
-        temporary_copy(files.workspace, Path(name), "full") as full,
-        WebServerProcess(Path(name), "--db", str(full)) as server,
+        sample_database(items, Path(name), is_postgres=is_postgres) as database,
+        WebServerProcess(Path(name), "--db", database) as server,
     ):
         client = PageClient(BrowserClient.sign_in(server))
         chosen = page_paths(client)
@@ -161,10 +186,11 @@ def main() -> None:
     parser.add_argument(
         "--items", type=int, default=100_000, help="number of prompts and number of tasks (default: 100000)"
     )
+    parser.add_argument("--postgres", action="store_true", help="measure on PostgreSQL instead of SQLite")
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
     parser.add_argument("--json", action="store_true", help="print the table as JSON")
     options = parser.parse_args()
-    pages = measure(options.items, 5 if options.quick else ROUNDS)
+    pages = measure(options.items, 5 if options.quick else ROUNDS, is_postgres=options.postgres)
     print_tables([page_table(options.items, pages)], as_json=options.json)
 
 
