@@ -86,8 +86,8 @@ def test_an_official_client_calls_every_tool(driver: Driver, server: dict[str, A
     assert greeting == "Hello Ann"
     assert [(name, failed) for name, failed, _ in seen] == [(name, False) for name, _ in CALLS]
     results = {name: structured for name, _, structured in seen}
-    # Clients that find structured content show the model nothing else, so `read` has none.
-    assert results.pop("read") is None
+    # Clients that find structured content show the model nothing else, so `read` and `context` have none.
+    assert (results.pop("read"), results.pop("context")) == (None, None)
     assert all(results.values())
     assert results["get_prompt"]["tags"] == ["review"]
     assert results["search"]["hits"][0]["ref"] == "file:///notes.md"
