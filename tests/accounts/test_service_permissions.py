@@ -25,13 +25,15 @@ from dittybag.domain.errors import (
     TaskNotReady,
     TokenNotFound,
 )
-from dittybag.domain.queries import ChangeQuery, PromptQuery, ResourceQuery, TaskQuery
+from dittybag.domain.queries import ChangeQuery, PackRequest, PromptQuery, ResourceQuery, TaskQuery
 from dittybag.domain.task_drafts import TaskDraft
 from dittybag.domain.tasks import TaskFilter
 from dittybag.services.administration_service import AdministrationService
 from dittybag.services.caller import Caller
 from dittybag.services.change_batches import BatchService
 from dittybag.services.history_service import HistoryService, UndoSelection
+from dittybag.services.pack_service import PackService
+from dittybag.services.pin_service import PinService
 from dittybag.services.project_overview import OverviewService
 from dittybag.services.prompt_service import PromptAddress, PromptChange, PromptService
 from dittybag.services.purge_service import PurgeService, Selection
@@ -56,6 +58,8 @@ SERVICES: dict[str, type] = {
     "batches": BatchService,
     "usage": UsageService,
     "administration": AdministrationService,
+    "packs": PackService,
+    "pins": PinService,
 }
 #: Not about one project: the tests of administration have them.
 ADMINISTRATION: dict[str, Callable[[AdministrationService, Caller], Awaitable[Any]]] = {
@@ -200,6 +204,10 @@ CASES: dict[str, ServiceCall] = {
     "usage.of_prompt": reads(lambda it, who, populated: it.of_prompt(who, populated.prompt[1])),
     "usage.counts": reads(lambda it, who, populated: it.counts(who, [populated.prompt[1]])),
     "usage.clients": own(lambda it, who, populated: it.clients(who)),
+    "packs.make": reads(lambda it, who, populated: it.make(who, PackRequest(query="Words"))),
+    "pins.all": reads(lambda it, who, populated: it.all(who)),
+    "pins.add": writes(lambda it, who, populated: it.add(who, "prompt:one", None)),
+    "pins.remove": writes(lambda it, who, populated: it.remove(who, "prompt:one", None)),
     "administration.accounts": own(lambda it, who, populated: it.accounts(who)),
     "history.browse": reads(lambda it, who, populated: it.browse(who, ChangeQuery(project=who.project))),
     "history.actors": reads(lambda it, who, populated: it.actors(who, ChangeQuery(project=who.project))),
