@@ -12,7 +12,7 @@ from dittybag.domain.prompts import PromptOrder
 from dittybag.domain.queries import PromptQuery
 from dittybag.storage.postgres.postgres_driver import PostgresDriver, is_storable
 from dittybag.storage.postgres.postgres_text_search import contains, has_trigram, pattern
-from dittybag.storage.postgres.row_security import RowSecurity
+from dittybag.storage.postgres.row_security import COMPARING, RowSecurity
 from dittybag.storage.sql.prompt_table import PROMPT_COUNT, PROMPT_ORDERS
 from dittybag.storage.sql.sql_driver import Bindings
 
@@ -41,7 +41,7 @@ class PromptSearch:
         """Count the matching prompts; return the numbers of a page of them."""
         if not _is_storable(query):
             return 0, []
-        async with self._row_security.as_indexed_operator(compares_texts=True):
+        async with self._row_security.as_indexed_operator(COMPARING):
             tag = _only_tag(query)
             return await self._find_all(query) if tag is None else await self._find_tagged(query, tag)
 
@@ -59,7 +59,7 @@ class PromptSearch:
         """Count the matching prompts, at most `most`; return the numbers of a page of the first of them."""
         if not _is_storable(query):
             return 0, []
-        async with self._row_security.as_indexed_operator(compares_texts=True):
+        async with self._row_security.as_indexed_operator(COMPARING):
             tried, numbers = await self._compare(query, _SAMPLE, query.order)
             if tried < _SAMPLE:
                 return min(len(numbers), most), _page(query, numbers[:most])

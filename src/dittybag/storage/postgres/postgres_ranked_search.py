@@ -6,7 +6,8 @@ The ranks of PostgreSQL know nothing of the frequency of words and the length of
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
@@ -27,7 +28,7 @@ from dittybag.domain.ranked_search import (
     term_score,
 )
 from dittybag.storage.postgres.postgres_driver import PostgresDriver, is_storable
-from dittybag.storage.postgres.row_security import RowSecurity
+from dittybag.storage.postgres.row_security import RANKING, RowSecurity
 from dittybag.storage.postgres.word_vectors import read_counts
 from dittybag.storage.sql.ranked_table import owner_condition, phrase_conditions
 from dittybag.storage.sql.sql_driver import Bindings, Row
@@ -44,6 +45,21 @@ _ESTIMATE_SECONDS: Final = 60.0
 #: At most this many words with the same beginning are searched.
 _MAX_EXPANSIONS: Final = 50
 
+#: An estimate of at least this many rows is not checked by counting: it decides nothing but the weight.
+_MIN_ESTIMATE: Final = 2 * MAX_SCORED
+
+#: Counts the rows of each kind with each of the terms in a list. The plan is the same for all terms: by the
+#: index. Without columns, PostgreSQL does not read the pages that it knows to have no deleted rows.
+_COUNTS: Final = " UNION ALL ".join(
+    f"""SELECT '{kind}', number, (
+            SELECT count(*) FROM (
+                SELECT FROM {ENTITY_TYPES[kind].table} WHERE words @@ term::tsquery LIMIT {MAX_SCORED}
+            ) AS found
+        ) FROM unnest(${parameter}::text[]) WITH ORDINALITY AS terms (term, number)"""
+    for parameter, kind in enumerate(STORED_KINDS, 1)
+)
+
+_KindTerm: TypeAlias = tuple[StoredKind, SearchTerm]
 #: A term, and the stems that it matches.
 _ExpandedTerm: TypeAlias = tuple[WeightedTerm, list[str]]
 
@@ -63,10 +79,13 @@ class PostgresRankedSearch:
         self._estimate: tuple[int, int, float] | None = None
 
     async def frequencies(self, terms: Sequence[SearchTerm]) -> Frequencies:
-        async with self._row_security.as_indexed_operator():
+        async with self._row_security.as_indexed_operator(RANKING):
             rows, words = await self._totals()
-            counts = {term: await self._count(term) for term in terms}
-        return Frequencies(rows, words, counts)
+            known = [term for term in terms if is_storable(term.text)]
+            # Of a small store, no term is frequent enough to be estimated.
+            estimates = await self._estimates(known) if rows >= _MIN_ESTIMATE else {}
+            counts = await self._counts(known, estimates)
+        return Frequencies(rows, words, {term: counts.get(term, 0) for term in terms})
 
     async def _totals(self) -> tuple[int, int]:
         """Return the number of rows and words."""
@@ -89,25 +108,50 @@ class PostgresRankedSearch:
             self._estimate = total_rows, total_words, time.monotonic() + _ESTIMATE_SECONDS
         return total_rows, total_words
 
-    async def _count(self, term: SearchTerm) -> int:
-        """Count the rows with a term; estimate their number if there are many."""
-        if not is_storable(term.text):
-            return 0
-        total = 0
-        for kind in STORED_KINDS:
-            found = f"SELECT 1 AS candidate FROM {ENTITY_TYPES[kind].table} WHERE words @@ $1::tsquery"
-            sql = f"SELECT count(*) FROM ({found} LIMIT {MAX_SCORED}) AS counted"
-            count: int = await self._driver.value(sql, _query(term))
-            if count == MAX_SCORED:
-                plan = await self._driver.value(f"EXPLAIN (FORMAT JSON) {found}", _query(term))
-                count = max(count, int(msgspec.json.decode(plan)[0]["Plan"]["Plan Rows"]))
-            total += count
-        return total
+    async def _estimates(self, terms: Sequence[SearchTerm]) -> dict[_KindTerm, int]:
+        """Return how many rows of each kind PostgreSQL expects to have each term: frequent ones are known."""
+        if not terms:
+            return {}
+        wanted = {
+            f"{kind}_{number}": (kind, term) for kind in STORED_KINDS for number, term in enumerate(terms, 1)
+        }
+        selects = (
+            f"SELECT 1 FROM {ENTITY_TYPES[kind].table} AS {alias}"
+            f" WHERE words @@ ${alias.partition('_')[2]}::tsquery"
+            for alias, (kind, _) in wanted.items()
+        )
+        sql = f"EXPLAIN (FORMAT JSON) {' UNION ALL '.join(selects)}"
+        plan = msgspec.json.decode(await self._driver.value(sql, *map(_query, terms)))[0]["Plan"]
+        return {
+            wanted[node["Alias"]]: int(node["Plan Rows"])
+            for node in plan["Plans"]
+            if node.get("Alias") in wanted
+        }
+
+    async def _counts(
+        self, terms: Sequence[SearchTerm], estimates: Mapping[_KindTerm, int]
+    ) -> dict[SearchTerm, int]:
+        """Count the rows with each term; their number is estimated if there are many."""
+        counts = dict.fromkeys(terms, 0)
+        counted: dict[StoredKind, list[SearchTerm]] = {kind: [] for kind in STORED_KINDS}
+        for kind, term in product(STORED_KINDS, terms):
+            estimate = estimates.get((kind, term), 0)
+            if estimate < _MIN_ESTIMATE:
+                counted[kind].append(term)
+            else:
+                counts[term] += estimate
+        if any(counted.values()):
+            queries = ([_query(term) for term in counted[kind]] for kind in STORED_KINDS)
+            for kind, number, count in await self._driver.rows(_COUNTS, *queries):
+                term = counted[kind][number - 1]
+                is_more = count == MAX_SCORED
+                counts[term] += max(count, estimates.get((kind, term), 0)) if is_more else count
+        return counts
 
     async def find(self, search: StoredSearch) -> list[StoredMatch]:
         if not all(map(is_storable, search.phrases)):
             return []
-        async with self._row_security.as_indexed_operator():
+        async with self._row_security.as_indexed_operator(RANKING):
             terms = [(term, await self._stems(term.term)) for term in search.terms if term.frequency]
             matches = [
                 StoredMatch(kind, row[0], _score(row, terms, search.frequencies.average_length))
@@ -165,20 +209,30 @@ class PostgresRankedSearch:
         if rarest:
             some = " | ".join(_query(term.term) for term in rarest)
             condition = f"words @@ {bindings.add(some)}::tsquery"
-            return await self._rows(search, kind, condition, MAX_SCORED, bindings)
+            return await self._rows(search, kind, condition, MAX_SCORED, bindings, are_few=True)
         every = " & ".join(_query(term.term) for term, _ in terms)
         condition = f"words @@ {bindings.add(every)}::tsquery"
         return await self._rows(search, kind, condition, search.limit, bindings)
 
     async def _rows(
-        self, search: StoredSearch, kind: StoredKind, condition: str, limit: int, bindings: Bindings
+        self,
+        search: StoredSearch,
+        kind: StoredKind,
+        condition: str,
+        limit: int,
+        bindings: Bindings,
+        *,
+        are_few: bool = False,
     ) -> Sequence[Row]:
+        """Return the newest rows. `are_few`: find all of them first, because a limit may cost an index."""
         described = ENTITY_TYPES[kind]
+        found = f"""SELECT {described.key} AS candidate, word_count, words FROM {described.table}
+                    WHERE {owner_condition(self._driver, search, kind, bindings, "$1")} AND {condition}"""
+        if are_few:
+            found = f"WITH found AS MATERIALIZED ({found}) SELECT * FROM found"
         return await self._driver.rows(
             f"""SELECT candidate, word_count, ts_filter(setweight(words, 'A', $2::text[]), '{{a}}')::text
-                FROM (SELECT {described.key} AS candidate, word_count, words FROM {described.table}
-                      WHERE {owner_condition(self._driver, search, kind, bindings, "$1")} AND {condition}
-                      ORDER BY {described.key} DESC LIMIT {limit}) AS newest""",
+                FROM ({found} ORDER BY candidate DESC LIMIT {limit}) AS newest""",
             *bindings.values,
         )
 

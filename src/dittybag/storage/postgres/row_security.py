@@ -14,13 +14,16 @@ from dittybag.storage.sql.sql_driver import Bindings
 _PERMANENT_OPERATOR: Final = "*"
 
 _SET_FOR_TRANSACTION: Final = f"SELECT set_config('{VIEWER_SETTING}', $1, true)"
-#: For searches: a plan for each text, and memory for the positions of many matches in a large table.
-_SEARCH_SETTINGS: Final = """set_config('plan_cache_mode', 'force_custom_plan', true), set_config(
+#: Settings for searches: a plan for each text, and memory for the positions of many matches in a large table.
+SEARCHING: Final = """set_config('plan_cache_mode', 'force_custom_plan', true), set_config(
     'work_mem', greatest(pg_size_bytes(current_setting('work_mem')), 33554432) / 1024 || 'kB', true)"""
-#: Comparing texts takes longer than PostgreSQL expects of an operator, and pages of an index are in memory.
-#: Otherwise it would compare all texts of a project as soon as an index has a list of new entries.
-_COMPARING_SETTINGS: Final = f"""{_SEARCH_SETTINGS},
+#: Settings to compare texts. That takes longer than PostgreSQL expects of an operator, and pages of an
+#: index are in memory. Otherwise, PostgreSQL would compare all texts of a project as soon as an index has a
+#: list of new entries.
+COMPARING: Final = f"""{SEARCHING},
     set_config('cpu_operator_cost', '0.5', true), set_config('random_page_cost', '0.2', true)"""
+#: Settings to find and count the rows with a stem, and to read the estimates of PostgreSQL from one plan.
+RANKING: Final = f"{COMPARING}, set_config('max_parallel_workers_per_gather', '0', true)"
 
 
 def viewer_setting(viewer: str | None) -> str:
@@ -85,14 +88,13 @@ class RowSecurity:
         await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(self._viewer))
 
     @asynccontextmanager
-    async def as_indexed_operator(self, *, compares_texts: bool = False) -> AsyncIterator[None]:
+    async def as_indexed_operator(self, settings: str = SEARCHING) -> AsyncIterator[None]:
         """Make the operator the viewer in this block, with statements that use indexes on texts.
 
         These statements are planned for the operator, so no other query may have the same text. They are
         planned for each search, because a plan for any text suits neither a rare nor a common one.
         """
-        # The settings for searches are left to the end of the transaction, where they do no harm.
-        settings = _COMPARING_SETTINGS if compares_texts else _SEARCH_SETTINGS
+        # The settings are left to the end of the transaction, where they do no harm.
         if self._viewer is None:
             await self._connection.fetchval(f"SELECT {settings}")
             yield
