@@ -20,6 +20,8 @@ TEXTS: Final = repetitions(1_000, 20_000)
 LENGTHS: Final = (1, 3, 10, 60, 300, 1500)
 #: At most this many times as many tokens as the tokenizer that makes the most, over all documents.
 MOST_TIMES: Final = 1.6
+#: Words without spaces between them that a tokenizer cuts into many short pieces.
+HARD_WORDS: Final = ("metadatametadatametadata", " htthtthtt", "whitewhite", " Javasubset", "execexec")
 
 
 @cache
@@ -63,9 +65,16 @@ def some_text(chance: random.Random) -> str:
     return "".join(chance.choice(alphabet) for _ in range(length))
 
 
+def joined_words(chance: random.Random) -> str:
+    """Return words without spaces between them, where tokenizers find other pieces than in each of them."""
+    chosen = [chance.choice(words()) for _ in range(chance.randrange(2, 5))]
+    return chance.choice(("", " ")) + "".join(chance.choice((chosen, chosen[:1] * len(chosen))))
+
+
 def test_no_tokenizer_counts_more_than_the_estimate() -> None:
     chance = random.Random(SEED)
     texts = [some_text(chance) for _ in range(TEXTS)]
+    texts += [*HARD_WORDS, *(joined_words(chance) for _ in range(TEXTS))]
     too_low = [
         (text[:80], estimate_tokens(text), counts)
         for text, counts in zip(texts, count_tokens(texts), strict=True)

@@ -61,7 +61,9 @@ def _count_word(word: str) -> int:
         pieces += 1
     if pieces == 1:
         return 1
-    return min(length, 3 * pieces if length > _LONGEST_WORD else pieces + 1 + (pieces + 1) // 3)
+    most = 3 * pieces if length > _LONGEST_WORD else pieces + 2 + pieces // 3
+    # Where long pieces meet, a tokenizer may find several short ones instead.
+    return min(length, max(most, length // 2 + 1))
 
 
 def _count_foreign(text: str) -> int:

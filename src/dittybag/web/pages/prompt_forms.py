@@ -20,13 +20,13 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.prompts import Argument, Prompt, problems
 from dittybag.domain.role_marks import Message, find_role_lines, split_at_marks
+from dittybag.domain.token_estimate import estimate_tokens
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.template_arguments import describe_found
 from dittybag.web.browser_requests import WebRequest, WebResponse, redirect, status_of
 from dittybag.web.pages.entity_forms import FORM_ERRORS, EntityForm, problems_of
 from dittybag.web.pages.entity_history import seq_to_undo
 from dittybag.web.pages.prompt_history import find_prompt
-from dittybag.web.pages.prompt_preview import estimate_tokens
 from dittybag.web.template_rendering import render_page
 
 #: Longer texts are not rendered as Markdown.

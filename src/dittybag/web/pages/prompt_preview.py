@@ -14,6 +14,7 @@ from dittybag.domain.errors import ArgumentMissing, ContentFileMissing, PromptUn
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Argument, Prompt, missing_arguments
 from dittybag.domain.role_marks import Message, has_roles, with_role_lines
+from dittybag.domain.token_estimate import estimate_tokens
 from dittybag.protocol.jsonrpc import encode
 from dittybag.web.browser_requests import WebRequest
 from dittybag.web.variable_marks import mark_variables
@@ -77,11 +78,6 @@ def result_values(
         "tokens": estimate_tokens(preview.text),
         "command": command,
     }
-
-
-def estimate_tokens(text: str) -> int:
-    """Estimate the number of tokens of a text: four bytes each."""
-    return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
 async def preview_prompt(
