@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from dittybag.assembly.store_factory import is_file
+from dittybag.assembly.store_factory import database_name
 from dittybag.config import Settings
 from dittybag.domain.projects import ProjectKey
 from dittybag.folders.project_links import LinkedFolder, ProjectLinks, linked_folder
@@ -17,14 +17,7 @@ if TYPE_CHECKING:
 
 def project_links(settings: Settings) -> ProjectLinks:
     """Return the links of the database of the settings."""
-    if is_file(settings.database):
-        database = os.path.realpath(settings.database)
-    else:
-        from dittybag.storage.postgres.postgres_connections import parse_address
-
-        # Without the password.
-        database = parse_address(settings.database).display_url
-    return ProjectLinks(settings.home, database)
+    return ProjectLinks(settings.home, database_name(settings.database))
 
 
 def folder_to_link(settings: Settings, path: str | None) -> LinkedFolder | None:

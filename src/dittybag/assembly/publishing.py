@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from dittybag.clients.native_formats import mark_skill, write_prompt
 from dittybag.clients.native_text import NativeText, NotPublishable, PublishedArgument, PublishedPrompt
-from dittybag.clients.publishing import FileOutcome, PublishedFile, publish, unpublish
-from dittybag.clients.publishing_records import PublishingRecords
+from dittybag.clients.publishing import FileOutcome, PublishedFile, follow, publish, unpublish
+from dittybag.clients.publishing_records import PublishingRecords, PublishingSource
 from dittybag.clients.publishing_targets import PublishingTarget
 from dittybag.domain.role_marks import Message, has_roles, with_role_lines
 from dittybag.domain.skill_texts import skill_description, skill_name, template_instructions
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dittybag.assembly.workspace_session import LibrarySession
-    from dittybag.clients.known_clients import LocalMachine
     from dittybag.domain.prompts import Argument
 
 _OTHERS: Final = r"[^A-Za-z0-9._-]+"
@@ -53,20 +52,34 @@ class PublishingPlace(Struct, frozen=True):
     """A target in the folder of a project, or of the user."""
 
     target: PublishingTarget
-    machine: LocalMachine
+    #: With symbolic links resolved.
+    root: Path
     home: str
     is_user: bool
 
-    @property
-    def root(self) -> Path:
-        return self.target.root(self.machine, user=self.is_user).resolve()
-
-    def publish(self, item: PublishableItem, *, dry_run: bool) -> Publication:
-        """Write the files of an item. Raises `NotPublishable` and `ClientFileError`."""
+    def publish(self, item: PublishableItem, database: str, project: int, *, dry_run: bool) -> Publication:
+        """Write the files of an item of a project. Raises `NotPublishable` and `ClientFileError`."""
         wanted, differences = self._files(item)
-        records = PublishingRecords(self.home)
-        outcomes = publish(self.target.name, item.name, self.root, wanted, records, dry_run=dry_run)
+        source = PublishingSource(
+            database=database, project=project, root=str(self.root), is_user=self.is_user
+        )
+        outcomes = publish(
+            self.target.name,
+            item.name,
+            self.root,
+            wanted,
+            PublishingRecords(self.home),
+            source=source,
+            dry_run=dry_run,
+        )
         return Publication(item.name, tuple(outcomes), differences)
+
+    def follow(
+        self, item: PublishableItem, source: PublishingSource, records: PublishingRecords, *, dry_run: bool
+    ) -> list[FileOutcome]:
+        """Update the files of an item that was published before. See `follow` of `clients.publishing`."""
+        wanted, _ = self._files(item)
+        return follow(self.target.name, item.name, wanted, records, source, dry_run=dry_run)
 
     def remove(self, name: str, *, dry_run: bool) -> Publication:
         """Remove the files of an item, which may no longer exist. Raises `ClientFileError`."""

@@ -22,6 +22,15 @@ def is_file(database: str) -> bool:
     return not database.startswith(_POSTGRES)
 
 
+def database_name(database: str) -> str:
+    """Return what tells a database from others: its real path, or its URL without the password."""
+    if is_file(database):
+        return os.path.realpath(database)
+    from dittybag.storage.postgres.postgres_connections import parse_address
+
+    return parse_address(database).display_url
+
+
 def is_missing(database: str) -> bool:
     """Whether a database is a file that does not exist or is empty."""
     try:

@@ -103,7 +103,7 @@ def command(
     try:
         if remove:
             return _print([place.remove(name, dry_run=dry_run) for name in names], place, dry_run=dry_run)
-        publish = _Publisher(names, place, dry_run=dry_run)
+        publish = _Publisher(names, place, options.settings.database, dry_run=dry_run)
         if not watch:
             return options.run_with_libraries(publish.once)
         return options.run_with_libraries(lambda session: _watch(session, publish.once))
@@ -124,27 +124,31 @@ def _place(target: str, folder: str | None, *, user: bool) -> PublishingPlace:
         if not path.is_dir():
             raise click.UsageError(f"'{folder}' is not a folder")
         machine = replace(machine, current_folder=path)
-    return PublishingPlace(TARGETS[target], machine, home(os.environ), user)
+    root = TARGETS[target].root(machine, user=user).resolve()
+    return PublishingPlace(TARGETS[target], root, home(os.environ), user)
 
 
 class _Publisher:
     """Publishes some prompts, and prints what happened."""
 
-    def __init__(self, names: Sequence[str], place: PublishingPlace, *, dry_run: bool) -> None:
+    def __init__(self, names: Sequence[str], place: PublishingPlace, database: str, *, dry_run: bool) -> None:
         self._names = names
         self._place = place
+        self._database = database
         self._dry_run = dry_run
         self._is_repeated = False
 
     async def once(self, session: LibrarySession) -> int:
         from dittybag.assembly.publishing import find_item
+        from dittybag.assembly.store_factory import database_name
 
+        database, project = database_name(self._database), session.session.caller.project
         publications = []
         status = ExitStatus.OK
         for name in self._names:
             try:
                 item = await find_item(session, name)
-                publications.append(self._place.publish(item, dry_run=self._dry_run))
+                publications.append(self._place.publish(item, database, project, dry_run=self._dry_run))
             except NotPublishable as error:
                 report(
                     f"'{one_line(name)}' cannot be published for {self._place.target.title}: {error}",

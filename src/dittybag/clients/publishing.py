@@ -18,7 +18,7 @@ from dittybag.clients.client_errors import ClientFileBusy, ClientFileRefused, Ma
 from dittybag.clients.config_files import ConfigFileChanged, ConfigFileContent
 from dittybag.clients.marked_sections import find_section, gap_before_end, remove_section
 from dittybag.clients.native_text import is_unedited, published_digest, without_digest
-from dittybag.clients.publishing_records import PublishingRecord, PublishingRecords
+from dittybag.clients.publishing_records import PublishingRecord, PublishingRecords, PublishingSource
 from dittybag.text_diff import unified_diff
 
 _ATTEMPTS: Final = 5
@@ -52,6 +52,7 @@ def publish(
     wanted: Sequence[PublishedFile],
     records: PublishingRecords,
     *,
+    source: PublishingSource | None = None,
     dry_run: bool = False,
 ) -> list[FileOutcome]:
     """Write the files of a prompt or skill, and remove those that it no longer has.
@@ -59,14 +60,54 @@ def publish(
     Raises `ClientFileError`.
     """
     with records.lock():
-        outcomes = [_publish_file(target, item, file, records, dry_run=dry_run) for file in wanted]
-        known = {(str(_resolve(file.path)), file.section) for file in wanted}
-        stale = [
-            record
-            for record in records.of_item(target, item, root)
-            if (record.file, record.section) not in known
-        ]
+        outcomes = [_publish_file(target, item, file, records, source, dry_run=dry_run) for file in wanted]
+        stale = _stale(records.of_item(target, item, root), wanted)
         return outcomes + [_remove(record, records, dry_run=dry_run) for record in stale]
+
+
+def follow(
+    target: str,
+    item: str,
+    wanted: Sequence[PublishedFile],
+    records: PublishingRecords,
+    source: PublishingSource,
+    *,
+    dry_run: bool = False,
+) -> list[FileOutcome]:
+    """Like `publish`, for files that were published before from `source`: one that was deleted stays so.
+
+    The caller holds the lock of the records. Raises `ClientFileError`.
+    """
+    root = Path(source.root)
+    # A linked folder may lead out of `root`.
+    mine = [
+        record
+        for record in records.all()
+        if (record.target, record.item, record.source) == (target, item, source)
+    ]
+    gone = [record for record in mine if not _exists(record)]
+    if not root.is_dir() or len(gone) == len(mine):
+        return [FileOutcome(record.file, "absent", section=record.section) for record in mine]
+    absent = {(record.file, record.section) for record in gone}
+    outcomes = []
+    for file in wanted:
+        path = str(_resolve(file.path))
+        if (path, file.section) in absent:
+            outcomes.append(FileOutcome(path, "absent", section=file.section))
+        else:
+            outcomes.append(_publish_file(target, item, file, records, source, dry_run=dry_run))
+    return outcomes + [_remove(record, records, dry_run=dry_run) for record in _stale(mine, wanted)]
+
+
+def _stale(found: Sequence[PublishingRecord], wanted: Sequence[PublishedFile]) -> list[PublishingRecord]:
+    """Return the records of files that are no longer wanted."""
+    known = {(str(_resolve(file.path)), file.section) for file in wanted}
+    return [record for record in found if (record.file, record.section) not in known]
+
+
+def _exists(record: PublishingRecord) -> bool:
+    path = Path(record.file)
+    return _current(path, ConfigFileContent(config_files.read_bytes(path)), record.section) is not None
 
 
 def unpublish(
@@ -107,7 +148,13 @@ def _resolve(path: Path) -> Path:
 
 
 def _publish_file(
-    target: str, item: str, file: PublishedFile, records: PublishingRecords, *, dry_run: bool
+    target: str,
+    item: str,
+    file: PublishedFile,
+    records: PublishingRecords,
+    source: PublishingSource | None,
+    *,
+    dry_run: bool,
 ) -> FileOutcome:
     path = _resolve(file.path)
     for _ in range(_ATTEMPTS):
@@ -119,6 +166,8 @@ def _publish_file(
         if dry_run or state in ("kept", "conflict"):
             return FileOutcome(str(path), state, diff, file.section)
         if state == "unchanged" and record is not None and record.versions == (file.data,):
+            if record.source != source:
+                records.save(replace(record, target=target, item=item, source=source))
             return FileOutcome(str(path), state, section=file.section)
         kept = record or PublishingRecord(
             target=target,
@@ -129,7 +178,7 @@ def _publish_file(
             with_file=before.data is None,
         )
         whole, gap = _new_content(before, theirs, file, kept.gap)
-        kept = replace(kept, target=target, item=item, gap=gap)
+        kept = replace(kept, target=target, item=item, gap=gap, source=source)
         try:
             records.save(replace(kept, versions=(file.data, *kept.versions)[:2]))
             folders: list[str] = []

@@ -16,7 +16,21 @@ from dittybag import files
 from dittybag.clients.client_errors import ClientFileBusy
 from dittybag.clients.config_files import wrap_os_errors, write_private
 
+#: The folder of the records in the data folder. Servers look for it without importing this module.
+FOLDER: Final = "publish"
 _LOCK_TIMEOUT_SECONDS: Final = 10.0
+
+
+class PublishingSource(Struct, frozen=True, kw_only=True):
+    """Where a file is published from, and the folder that it belongs to."""
+
+    #: The path of the database, or its URL without the password.
+    database: str
+    #: The id of the project; its name may change.
+    project: int
+    #: The folder of the project whose files are written, or that of the user.
+    root: str
+    is_user: bool = False
 
 
 class PublishingRecord(Struct, frozen=True, kw_only=True):
@@ -33,14 +47,18 @@ class PublishingRecord(Struct, frozen=True, kw_only=True):
     #: What stands before a section so that it begins on a line of its own.
     gap: str = ""
     with_file: bool = False
+    #: `None` in records that do not say it: servers leave these files alone.
+    source: PublishingSource | None = None
     with_folders: tuple[str, ...] = ()
 
 
 class PublishingRecords:
     """The folder with the records."""
 
-    def __init__(self, home: str) -> None:
-        self.folder = Path(home, "publish")
+    def __init__(self, home: str, *, lock_seconds: float = _LOCK_TIMEOUT_SECONDS) -> None:
+        """`lock_seconds`: how long to wait for other processes."""
+        self.folder = Path(home, FOLDER)
+        self._lock_seconds = lock_seconds
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -48,7 +66,7 @@ class PublishingRecords:
         try:
             with wrap_os_errors(self.folder):
                 files.make_folders(self.folder)
-                with files.locked(self.folder / "lock", _LOCK_TIMEOUT_SECONDS):
+                with files.locked(self.folder / "lock", self._lock_seconds):
                     yield
         except files.LockTimeout:
             raise ClientFileBusy(str(self.folder), "another dittybag publish is running") from None
@@ -64,6 +82,14 @@ class PublishingRecords:
         """All records that can be read."""
         records = (_read(path) for path in sorted(self.folder.glob("*.json")))
         return [record for record in records if record is not None]
+
+    def of_database(self, database: str) -> list[PublishingRecord]:
+        """The records of files that were published from a database."""
+        return [
+            record
+            for record in self.all()
+            if record.source is not None and record.source.database == database
+        ]
 
     def of_item(self, target: str, item: str, root: Path) -> list[PublishingRecord]:
         """The records of a prompt or skill in a folder."""
