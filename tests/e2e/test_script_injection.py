@@ -196,7 +196,7 @@ def visit_linked_pages(page: Page, server: WebServerProcess, list_path: str, pat
 
 
 #: Dispatches focus and hover events, and returns links that are not web or mail links.
-_TRIGGER_EVENTS = """() => {
+_TRIGGER_EVENTS = r"""() => {
   for (const element of document.querySelectorAll('main *')) {
     for (const kind of ['mouseover', 'mouseenter', 'pointerover', 'focus', 'toggle', 'error', 'load']) {
       element.dispatchEvent(new Event(kind));
@@ -205,7 +205,9 @@ _TRIGGER_EVENTS = """() => {
   // The link of a picture has another type.
   return [...document.querySelectorAll('a[href]')]
     .map(link => link.href.baseVal === undefined ? link.href : new URL(link.href.baseVal, location).href)
-    .filter(address => !/^(https?|mailto):/.test(address));
+    .filter(address => !/^(https?|mailto):/.test(address))
+    // Links that install Dittybag in a client.
+    .filter(address => !/^(cursor:\/\/anysphere\.cursor-deeplink\/mcp|vscode:mcp)\/install\?/.test(address));
 }"""
 
 

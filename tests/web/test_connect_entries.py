@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients.test_install_links import decode
 from tests.e2e.web_server_process import WebServerProcess
 from tests.web.browser_client import BrowserClient
 
@@ -71,3 +72,16 @@ def test_a_broken_entry_is_reported_and_can_be_replaced(browser: BrowserClient, 
     card = client_card(browser, "cursor")
     assert '<span class="badge good">connected' in card
     assert "badge bad" not in card
+
+
+def test_install_links_start_this_installation(browser: BrowserClient, user_home: Path) -> None:
+    for client, file, key in (
+        ("cursor", ".cursor/mcp.json", "mcpServers"),
+        ("vscode", ".config/Code/User/mcp.json", "servers"),
+    ):
+        link = re.search(r'<a href="((?:cursor|vscode):[^"]+)">', client_card(browser, client))
+        assert link is not None
+        connect(browser, client)
+        written = json.loads((user_home / file).read_text())[key]["dittybag"]
+        assert decode(link[1]) == ("dittybag", written)
+        assert f'href="{client}:' not in client_card(browser, client)

@@ -17,6 +17,7 @@ from dittybag.clients.client_errors import ClientFileError, MalformedConfig
 from dittybag.clients.connector import ConfigTarget, Launch, connect, connection_status, disconnect
 from dittybag.clients.hooks import HookTarget, created_paths, hooks_status, remove_hooks
 from dittybag.clients.http_snippets import http_snippet
+from dittybag.clients.install_links import install_link
 from dittybag.clients.known_clients import CLIENTS, LocalMachine, McpClient
 from dittybag.clients.reversible_edits import apply_edits
 from dittybag.config import CONNECTED_PROFILE, Settings
@@ -172,6 +173,7 @@ class LocalConnections:
             remote_config=remote.text,
             file=file,
             config=_sample_config(client, launch),
+            install_link=install_link(client.name, _NAME, launch.entry(client)),
             is_installed=client.is_installed(machine, created_paths(client, machine, self._settings.home)),
             is_connected=is_connected,
             is_broken=is_broken,

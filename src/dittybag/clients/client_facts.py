@@ -79,6 +79,7 @@ class ClientFacts(Struct, frozen=True, kw_only=True):
     elicitation: Fact
     skills: Fact
     hooks: Fact
+    install_links: Fact
     instructions_limit: Limit
     result_limit: Limit
     tool_name_limit: Limit
@@ -94,6 +95,7 @@ FEATURES: Final = {
     "elicitation": "elicitation",
     "skills": "skills",
     "hooks": "hooks",
+    "install_links": "install links",
 }
 LIMITS: Final = {
     "instructions_limit": "server instructions",
@@ -108,10 +110,14 @@ _CLAUDE_SKILLS: Final = Source("https://code.claude.com/docs/en/skills", as_of="
 _CLAUDE_HOOKS: Final = Source("https://code.claude.com/docs/en/hooks", as_of="2026-08-22")
 _MCP_CLIENTS: Final = Source("https://model-context-protocol.mintlify.app/clients.md")
 _CURSOR_MCP: Final = Source("https://anysphere.mintlify.app/context/model-context-protocol")
+_CURSOR_LINKS: Final = Source("https://cursor.com/docs/mcp/install-links")
 _CURSOR_CHECKED: Final = Source("https://canimcp.dev/client/cursor-vscode")
 _CURSOR_FILES: Final = Source("https://docs.admtoolk.it/docs/reference/cursor-commands-overview")
 _CURSOR_SKILLS: Final = Source("https://www.skills.sh/hktitan/cursor-sdk/cursor-skills-system")
 _VSCODE_MCP: Final = Source("https://code.visualstudio.com/api/extension-guides/ai/mcp", as_of="2026-08-21")
+_VSCODE_LINKS: Final = Source(
+    "https://github.com/microsoft/vscode-docs/blob/main/api/extension-guides/ai/mcp.md", as_of="2025-08-07"
+)
 _VSCODE_PROMPTS: Final = Source(
     "https://code.visualstudio.com/docs/agent-customization/prompt-files", as_of="2026-08-19"
 )
@@ -164,6 +170,7 @@ CLIENT_FACTS: Final = {
             elicitation=Fact("yes", _CLAUDE_MCP, "forms and URLs"),
             skills=Fact("yes", _CLAUDE_SKILLS),
             hooks=Fact("yes", _CLAUDE_HOOKS, "SessionStart, PreCompact and others"),
+            install_links=_UNKNOWN,
             instructions_limit=Limit(2048, "bytes", _CLAUDE_MCP, "more is cut; descriptions of tools too"),
             result_limit=Limit(
                 25_000, "tokens", _CLAUDE_MCP, "more is saved to a file; MAX_MCP_OUTPUT_TOKENS changes it"
@@ -199,6 +206,7 @@ CLIENT_FACTS: Final = {
             elicitation=_UNKNOWN,
             skills=_UNKNOWN,
             hooks=_UNKNOWN,
+            install_links=_UNKNOWN,
             instructions_limit=Limit(None, "characters"),
             result_limit=Limit(None, "tokens"),
             tool_name_limit=Limit(None, "characters"),
@@ -214,6 +222,7 @@ CLIENT_FACTS: Final = {
             elicitation=Fact("yes", _CURSOR_MCP),
             skills=Fact("yes", _CURSOR_SKILLS),
             hooks=Fact("yes", _CURSOR_SKILLS, "in .cursor/hooks.json"),
+            install_links=Fact("yes", _CURSOR_LINKS, "cursor: links with the entry in base64"),
             instructions_limit=Limit(None, "characters"),
             result_limit=Limit(None, "tokens"),
             tool_name_limit=Limit(None, "characters"),
@@ -253,6 +262,7 @@ CLIENT_FACTS: Final = {
             elicitation=Fact("yes", _VSCODE_MCP),
             skills=Fact("yes", _VSCODE_SKILLS),
             hooks=Fact("yes", _VSCODE_HOOKS, "SessionStart, PreCompact and others, in .github/hooks"),
+            install_links=Fact("yes", _VSCODE_LINKS, "vscode: links with the entry as JSON"),
             instructions_limit=Limit(None, "characters"),
             result_limit=Limit(None, "tokens"),
             tool_name_limit=Limit(None, "characters"),
@@ -290,6 +300,7 @@ CLIENT_FACTS: Final = {
             elicitation=Fact("yes", _codex("rmcp-client/src/logging_client_handler.rs")),
             skills=Fact("yes", _codex("ext/skills/src/host_roots.rs")),
             hooks=Fact("yes", _codex("hooks/src/declarations.rs"), "SessionStart and others"),
+            install_links=_UNKNOWN,
             instructions_limit=Limit(None, "characters"),
             result_limit=Limit(None, "tokens"),
             tool_name_limit=Limit(
@@ -332,6 +343,7 @@ CLIENT_FACTS: Final = {
             elicitation=Fact("no", _GEMINI_CLIENT, "the client has no handler for it"),
             skills=Fact("yes", _gemini("docs/cli/skills.md")),
             hooks=Fact("yes", _gemini("docs/hooks/index.md"), "SessionStart, PreCompress and others"),
+            install_links=_UNKNOWN,
             instructions_limit=Limit(None, "characters"),
             result_limit=Limit(
                 40_000, "characters", _gemini("packages/core/src/config/config.ts"), "more is cut"
@@ -372,6 +384,7 @@ CLIENT_FACTS: Final = {
             elicitation=_UNKNOWN,
             skills=Fact("yes", _WINDSURF_SKILLS),
             hooks=Fact("yes", _WINDSURF_HOOKS, "in .windsurf/hooks.json"),
+            install_links=_UNKNOWN,
             instructions_limit=Limit(None, "characters"),
             result_limit=Limit(None, "tokens"),
             tool_name_limit=Limit(None, "characters"),
@@ -390,6 +403,7 @@ CLIENT_FACTS: Final = {
             elicitation=Fact("no", _ZED_MCP),
             skills=Fact("yes", _ZED_SKILLS),
             hooks=_UNKNOWN,
+            install_links=_UNKNOWN,
             instructions_limit=Limit(None, "characters"),
             result_limit=Limit(None, "tokens"),
             tool_name_limit=Limit(None, "characters"),

@@ -29,6 +29,8 @@ class ClientEntry(Struct, frozen=True, kw_only=True):
     #: The configuration for stdio and its file, for a client on this machine.
     file: str | None = None
     config: str = ""
+    #: Opens the client and lets the user add this configuration; `None` if the client has no such links.
+    install_link: str | None = None
     is_installed: bool = False
     is_connected: bool = False
     #: Whether its entry of Dittybag does not work.
