@@ -31,6 +31,7 @@ _NO: Final = ("", "0", "false", "no", "off")
 _TEMPORARY_FOLDERS: Final = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # nothing is written there
 #: Maximum number of requests in a rate limit or its burst.
 _MAX_REQUESTS: Final = 1_000_000
+_MAX_URL_BYTES: Final = 10_000
 
 
 Auth = Literal["off", "tokens"]
@@ -210,12 +211,33 @@ def _database(environment: Mapping[str, str], workspace: str | None, db: str | N
     if db is not None:
         # An empty value comes from an unset variable in a script; it must not select the default database.
         return parse_database(db)
-    if workspace is None and (url := environment.get("DITTYBAG_DATABASE_URL")):
+    if workspace is None and (url := _database_url(environment)):
         return parse_database(url)
     name = DEFAULT_WORKSPACE if workspace is None else workspace
     if not re.fullmatch(_WORKSPACE, name):
         raise SettingsError(f"'{name}' is not a valid workspace name: use letters, digits, '-', '_' and '.'")
     return workspace_file(home(environment), name)
+
+
+def _database_url(environment: Mapping[str, str]) -> str | None:
+    """Return the URL of the variable, or of the file that it names: a secret of a container is a file."""
+    if url := environment.get("DITTYBAG_DATABASE_URL"):
+        return url
+    if not (path := environment.get("DITTYBAG_DATABASE_URL_FILE")):
+        return None
+    from dittybag import files
+
+    try:
+        url = files.read(path, _MAX_URL_BYTES, follow_links=True).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = files.describe(error) if isinstance(error, OSError) else "it is not text"
+        raise SettingsError(
+            f"the file of DITTYBAG_DATABASE_URL_FILE cannot be read: {reason}: {path}"
+        ) from None
+    if not url:
+        # An empty file must not select the default database.
+        raise SettingsError(f"the file of DITTYBAG_DATABASE_URL_FILE is empty: {path}")
+    return url
 
 
 def _replicas(urls: Sequence[str]) -> tuple[str, ...]:

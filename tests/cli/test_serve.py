@@ -94,6 +94,10 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
         run_server(tmp_path, "--db", url)
         file.unlink()
     run_server(tmp_path, DITTYBAG_DATABASE_URL=str(file))
+    file.unlink()
+    secret = tmp_path / "database_url"
+    secret.write_text(f"{file}\n")
+    run_server(tmp_path, DITTYBAG_DATABASE_URL_FILE=str(secret))
     assert file.exists()
 
 
