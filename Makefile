@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT := constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check static environments programs conformance format bench benchpage torture bugs pictures clean
+.PHONY: help run test check static environments programs conformance format bench benchpage torture bugs pictures docs dist bundle sbom packages clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,9 +53,9 @@ bench: $(VENV)/.dev ## run the benchmarks and print tables; ARGS="--quick", "--l
 benchpage: $(VENV)/.dev ## write the results of the last benchmarks into the reference page
 	@$(BIN)/python -m benchmarks.report
 
-torture: $(VENV)/.dev ## run only the kill, fault and fuzz tests, with many more repetitions
-	TORTURE=1 $(BIN)/pytest tests/torture $$(grep -rl --include='test_*.py' --exclude-dir=torture tests.repetitions tests) \
-	    -o timeout=7200 $(ARGS)
+torture: $(VENV)/.dev ## run only the kill, fault and fuzz tests, with many more repetitions, and record the results
+	@PGBOUNCER=1 $(BIN)/python -m tests.full_runs $(ARGS)
+	@$(BIN)/python -m tests.tested_page
 
 bugs: $(VENV)/.dev ## plant known bugs into copies of the source, and check that the tests catch them
 	@$(BIN)/python -m tests.torture.plant $(ARGS)
@@ -63,8 +63,27 @@ bugs: $(VENV)/.dev ## plant known bugs into copies of the source, and check that
 pictures: $(VENV)/.dev ## regenerate the pictures of the documentation
 	@$(BIN)/python -m tests.e2e.pictures
 
+docs: $(VENV)/.dev ## build the documentation as a site in site/
+	@$(BIN)/python -m website
+
+dist: $(VENV)/.dev ## build the wheel and the source distribution in dist/, and install both with every supported Python
+	@$(BIN)/python -m tests.package.distributions
+	@INSTALLS=1 $(BIN)/python -m pytest -q -p no:cacheprovider tests/package/test_installation.py
+
+bundle: $(VENV)/.dev ## pack the bundle for desktop clients in dist/
+	@$(BIN)/python -m tests.interop.environments mcpb
+	@$(BIN)/python -m tests.package.bundle
+
+sbom: $(VENV)/.dev ## write the CycloneDX bill of materials of an installation in dist/
+	@$(BIN)/python -m tests.package.sbom
+
+packages: $(VENV)/.dev ## validate what is published: distributions, registry entry, bundle and bill of materials
+	@$(BIN)/python -m tests.interop.environments mcpb
+	@$(BIN)/python -m tests.package
+	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/package
+
 clean: ## delete the virtual environment and all caches
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -1,3 +1,3 @@
 """Dittybag: prompts, resources and tasks that people and their agents share."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -18,6 +18,9 @@ from tests.programs import CHROMIUM
 from tests.stdio_server_process import ROOT
 
 FOLDER: Final = ROOT / "docs" / "images"
+#: The icon of the bundle for desktop clients, which show no SVG.
+ICON: Final = ROOT / "bundle" / "icon.png"
+ICON_PIXELS: Final = 512
 #: About the width at which a README is shown, so that text stays legible.
 SIZE: Final = (1000, 640)
 COLOURS: Final = 128
@@ -151,6 +154,15 @@ def open_page(browser: Browser, server: WebServerProcess, size: tuple[int, int],
     return page
 
 
+def draw_icon(browser: Browser) -> None:
+    """Save the web UI's icon as PNG."""
+    page = browser.new_page(viewport={"width": ICON_PIXELS, "height": ICON_PIXELS})
+    drawing = (ROOT / "src" / "dittybag" / "web" / "static" / "icon.svg").read_text()
+    page.set_content(f"<style>body {{ margin: 0 }}</style>{drawing}")
+    page.screenshot(path=ICON, omit_background=True)
+    page.close()
+
+
 def main() -> None:
     home = Path(tempfile.mkdtemp())
     chosen = settings(environment_with_home(str(home)))
@@ -161,6 +173,7 @@ def main() -> None:
     assert program is not None, "needs chromium"
     with WebServerProcess(home, "--project", PROJECT) as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        draw_icon(browser)
         base = f"{server.origin}/p/{PROJECT}"
         for pictures, size, scheme in (
             (PICTURES, SIZE, "light"),

@@ -101,6 +101,8 @@ TOKENIZERS: Final = Environment(
     },
     "node",
 )
+#: Validates and packs bundles of MCP servers for desktop clients.
+MCPB: Final = Environment("mcpb", "the MCPB packer 2.1.2", {"@anthropic-ai/mcpb": "2.1.2"}, "node")
 ENVIRONMENTS: Final = (
     PYTHON_2,
     PYTHON_1,
@@ -111,6 +113,7 @@ ENVIRONMENTS: Final = (
     CONFORMANCE,
     AXE,
     TOKENIZERS,
+    MCPB,
 )
 
 

@@ -108,15 +108,21 @@ class _LazyGroup(click.Group):
 @click.group(
     cls=_LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.version_option(__version__, message="dittybag %(version)s")
+@click.option("--version", is_flag=True, help="Show the version.")
+@click.option("--verbose", is_flag=True, help="With --version, show the details that a bug report needs.")
 @click.option("--no-pager", is_flag=True, help="Show long output without a pager.")
 @click.pass_context
-def dittybag(ctx: click.Context, *, no_pager: bool) -> None:
+def dittybag(ctx: click.Context, *, version: bool, verbose: bool, no_pager: bool) -> None:
     """Share prompts, resources and tasks with your AI agents over MCP.
 
     Start with `dittybag demo` for a tour, `dittybag connect` to add Dittybag to your MCP clients, or
     `dittybag open` for the web UI.
     """
+    if version:
+        _print_version(is_verbose=verbose)
+        ctx.exit()
+    if verbose:
+        raise click.UsageError("--verbose requires --version")
     if no_pager:
         from dittybag.cli.pager import turn_off
 
@@ -125,6 +131,15 @@ def dittybag(ctx: click.Context, *, no_pager: bool) -> None:
         from dittybag.cli.welcome import welcome
 
         welcome()
+
+
+def _print_version(*, is_verbose: bool) -> None:
+    if not is_verbose:
+        click.echo(f"dittybag {__version__}")
+        return
+    from dittybag.cli.version_details import print_version_details
+
+    print_version_details()
 
 
 def main(arguments: Sequence[str]) -> int:

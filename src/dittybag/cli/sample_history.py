@@ -74,6 +74,7 @@ _EDITS: Final[tuple[tuple[int, str, str, dict[str, Any]], ...]] = (
             "- Password storage\n- Session fixation"
         },
     ),
+    (0, "ann", "threat-model", {"tags": ["security"]}),
     (0, _CODEX, "refactor-guide", {"description": "Guide for refactoring the auth module, step by step"}),
 )
 #: Further resources: how many days ago, by whom, and the fields.

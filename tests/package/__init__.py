@@ -1,0 +1,1 @@
+"""The built distributions, their installation, and the files that announce them."""
