@@ -54,7 +54,7 @@ class SqliteFiles:
     """Stores in SQLite files in one folder."""
 
     stamps = True
-    examples = repetitions(60, 1000)
+    examples = repetitions(40, 1000)
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -80,7 +80,7 @@ class PostgresSchemas:
     """Stores in schemas of one PostgreSQL server."""
 
     stamps = False
-    examples = repetitions(12, 300)
+    examples = repetitions(8, 300)
 
     def __init__(self, server: PostgresServer, pooler: PgBouncer | None = None) -> None:
         self._server = server

@@ -26,7 +26,6 @@ from dittybag.domain.tasks import DEFAULT_USER, Task
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.workspace import Workspace
-from tests.repetitions import repetitions
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.log_consistency import ALL, EntitiesByKey, read_log, replay_log, stored_entities
 from tests.storage_contract.naive_search import contains_words
@@ -500,7 +499,7 @@ def test_a_store_behaves_like_the_model(backend: Backend) -> None:
     run_state_machine_as_test(
         lambda: StoreMachine(backend),  # type: ignore[arg-type]  # a factory is allowed, see its documentation
         settings=settings(
-            max_examples=repetitions(backend.examples * 2 // 3, backend.examples),
+            max_examples=backend.examples,
             stateful_step_count=60,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

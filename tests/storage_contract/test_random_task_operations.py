@@ -467,7 +467,7 @@ def test_shared_tasks_behave_like_the_model(backend: Backend) -> None:
     run_state_machine_as_test(
         lambda: TaskMachine(backend),  # type: ignore[arg-type]  # a factory is allowed, see its documentation
         settings=settings(
-            max_examples=repetitions(backend.examples // 3, backend.examples),
+            max_examples=repetitions(backend.examples // 2, backend.examples),
             stateful_step_count=60,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

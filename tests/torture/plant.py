@@ -19,6 +19,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
+from tests import full_runs
 from tests.torture.planted_bugs import BUGS, Bug
 
 ROOT: Final = Path(__file__).parents[2]
@@ -26,6 +27,8 @@ COPIES: Final = 2
 #: Pytest's exit status when tests ran and some failed.
 TESTS_FAILED: Final = 1
 TIMEOUT_SECONDS: Final = 600
+#: The name of the results of a run with all bugs, among the recorded full runs.
+RECORDED_AS: Final = "tests/torture/plant.py"
 
 
 class WorkingCopy:
@@ -100,7 +103,8 @@ def main(arguments: list[str]) -> int:
         for bug in BUGS:
             print(f"{bug.name}: {bug.effect}")
         return 0
-    survived = []
+    started = time.monotonic()
+    survived: list[str] = []
     printing = threading.Lock()
     with tempfile.TemporaryDirectory(prefix="dittybag-bugs-") as folder, ThreadPoolExecutor(COPIES) as pool:
         # Servers of some tests run as another user.
@@ -130,6 +134,8 @@ def main(arguments: list[str]) -> int:
             print(f"Tests fail without a bug: {failed}")
             return 1
         list(pool.map(check, bugs))
+    if not arguments:
+        full_runs.store(RECORDED_AS, started, len(bugs) - len(survived), len(survived))
     print(f"{len(bugs) - len(survived)} of {len(bugs)} planted bugs were caught")
     return 1 if survived else 0
 
