@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -11,11 +12,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from dittybag import __version__
 from dittybag.cli.serve import OPTIONS
+from tests import tested_page
+from tests.proofs import found_repetitions
 from tests.stdio_server_process import ROOT
+from tests.torture.bombs import FILE_BOMBS, TEMPLATE_BOMBS
 
 #: The contracts are verbatim copies, with links into their original repositories.
-EXCLUDED = re.compile(r"(^|/)(\.|node_modules/)|^tests/contracts/")
+EXCLUDED = re.compile(r"(^|/)(\.|node_modules/)|^site/|^tests/contracts/")
 
 
 def _pages(folder: Path) -> Iterator[Path]:
@@ -30,10 +35,14 @@ def _pages(folder: Path) -> Iterator[Path]:
 
 
 PAGES = sorted(_pages(ROOT))
+#: What a bug report says about an installation.
+DETAILS = ["dittybag", "Python", "platform", "SQLite", "extras", "data folder", "database", "profile"]
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    return re.findall(
+        rf"^```{language}(?: not-run=[^\n]*)?\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE
+    )
 
 
 def make_targets(text: str) -> list[str]:
@@ -115,33 +124,6 @@ def test_the_code_of_the_engine_guide_is_a_working_server(tmp_path: Path) -> Non
     assert "elicitation" in answers[6]["result"]["content"][0]["text"]
 
 
-def test_the_commands_of_the_first_guide_work(tmp_path: Path) -> None:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    program = folder / "dittybag"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dittybag "$@"\n')
-    program.chmod(0o755)
-    script = "\n".join(blocks(ROOT / "docs" / "guides" / "five-minutes.md", "sh"))
-    environment = {
-        "PATH": f"{folder}:/usr/bin:/bin",
-        "HOME": str(tmp_path),
-        "PYTHONPATH": str(ROOT / "src"),
-    }
-    done = subprocess.run(
-        ["sh", "-e"],
-        input=script,
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Explain this SQL error in plain words: no such table: users" in done.stdout
-    assert '"dittybag"' in (tmp_path / ".claude.json").read_text()
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_within_the_repository_resolve(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
@@ -154,9 +136,39 @@ def test_the_command_reports_its_version_and_usage() -> None:
     version = subprocess.run(
         [*run, "--version"], capture_output=True, text=True, timeout=30, check=True
     ).stdout
-    assert version == "dittybag 0.1.0\n"
+    assert version == f"dittybag {__version__}\n"
+    details = subprocess.run(
+        [*run, "--version", "--verbose"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env={**os.environ, "DITTYBAG_DATABASE_URL": "postgresql://ann:s3cret-word@db.example.org/notes"},
+    ).stdout
+    assert [line.partition(":")[0] for line in details.splitlines()] == DETAILS
+    assert details.startswith(f"dittybag:     {__version__}\n")
+    assert "\ndatabase:     PostgreSQL\n" in details
+    assert "s3cret" not in details
+    assert "example" not in details
     usage = subprocess.run([*run, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
     assert "Usage: dittybag" in usage
     wrong = subprocess.run([*run, "dance"], capture_output=True, text=True, timeout=30, check=False)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "error: Unknown command 'dance'" in wrong.stderr
+
+
+def test_the_page_about_the_tests_is_current() -> None:
+    assert tested_page.PAGE.read_text() == tested_page.page()
+
+
+def test_the_readme_and_the_security_page_quote_the_numbers_of_the_tests() -> None:
+    kills = found_repetitions("tests/torture/test_kills.py")["KILLS"]
+    frames = found_repetitions("tests/torture/test_malformed_frames.py")["FRAMES"]
+    requests = found_repetitions("tests/torture/test_hostile_http_clients.py")["REQUESTS"]
+    readme, security = ((ROOT / name).read_text() for name in ("README.md", "SECURITY.md"))
+    assert f"{kills[0]} kills during concurrent writes in every test run, {kills[1]:,} in" in readme
+    assert f"{kills[0]} SIGKILLs" in security
+    assert f"{frames[0]:,} malformed frames" in security
+    assert f"{requests[0]:,} malformed requests" in security
+    for count, what in ((len(TEMPLATE_BOMBS), "template bombs"), (len(FILE_BOMBS), "file bombs")):
+        assert f"{count} {what}" in security

@@ -1,0 +1,164 @@
+"""The code blocks of the documentation are right: commands run, JSON parses, every block names its language.
+
+All `sh` blocks of a page run in order in one shell, in an empty home folder. A block that cannot run there
+says why: ```sh not-run="needs a second machine".
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from dittybag.cli.commands import dittybag
+from tests.stdio_server_process import ROOT
+
+PAGES: Final = sorted(
+    path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+)
+
+#: Pages whose commands another test runs, because it also checks what they do.
+TESTED_ELSEWHERE: Final = {"docs/guides/several-agents.md": "tests/cli/test_several_agents.py"}
+
+#: What a page takes for granted: commands that run before its own.
+TAKEN_FOR_GRANTED: Final = {
+    "docs/guides/agents.md": """
+        dittybag prompt add coding-style "Write short functions."
+        dittybag task add "Write the tests"
+    """,
+    "docs/guides/backup.md": "dittybag prompt add code-review 'Review this change.'",
+    "docs/guides/chat-prompts.md": "echo '{{ language }}: {{ code }}' > review.md",
+    "docs/guides/export.md": "dittybag project create website",
+    "docs/guides/import-tasks.md": """
+        dittybag project create team
+        mkdir -p .beads ~/src/website/backlog/tasks
+        printf 'title\\nWrite the tests\\n' > plan.csv
+        echo '{"id":"bd-1","title":"Fix the login","status":"open","priority":2}' > .beads/issues.jsonl
+        printf -- '---\\nid: task-1\\ntitle: Draw the logo\\n---\\n' > ~/src/website/backlog/tasks/task-1.md
+    """,
+    "docs/guides/libraries.md": """
+        mkdir -p ~/dotfiles/prompts folder
+        echo 'Write a commit message.' | tee folder/commit.md > ~/dotfiles/prompts/commit.md
+        python3 -m zipfile -c prompts.zip folder/commit.md
+    """,
+    "docs/guides/projects.md": "mkdir -p ~/src/website ~/src/site",
+    "docs/guides/publish.md": """
+        dittybag prompt add code-review 'Review this change.'
+        dittybag prompt add explain-error 'Explain this {{ language }} error: {{ error }}'
+        mkdir -p ~/team
+        echo 'Write a commit message.' > ~/team/commit.md
+        dittybag library add ~/team --link
+    """,
+    "docs/guides/purge.md": """
+        dittybag prompt add code-review 'Review this.'
+        dittybag prompt update code-review --title 'Code review'
+        dittybag task add 'Write the tests'
+    """,
+    "docs/guides/shell.md": "dittybag prompt add code-review 'Review this {{ language }} change.'",
+    "docs/guides/users.md": """
+        dittybag user add bob
+        dittybag project create website
+    """,
+}
+
+#: What the commands of a page print.
+RESULTS: Final = {
+    "docs/guides/five-minutes.md": [
+        "Explain this SQL error in plain words: no such table: users",
+        "/.claude.json",
+    ],
+}
+
+_BLOCK: Final = re.compile(
+    r"^(?P<indent> *)(?P<mark>`{3,})(?P<info>[^`\n]*)\n(?P<code>.*?)^ *(?P=mark)$", re.DOTALL | re.MULTILINE
+)
+_INFO: Final = re.compile(r"[a-z]+|sh not-run=\"[^\"]+\"")
+
+
+class Block(NamedTuple):
+    """A code block: its first line after the backquotes, and its code."""
+
+    info: str
+    code: str
+
+
+def blocks(page: str) -> Iterator[Block]:
+    for match in _BLOCK.finditer((ROOT / page).read_text()):
+        yield Block(match["info"], re.sub(f"^{match['indent']}", "", match["code"], flags=re.MULTILINE))
+
+
+def script(page: str) -> str:
+    return "\n".join(block.code for block in blocks(page) if block.info == "sh")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_blocks_name_their_language(page: str) -> None:
+    for info, code in blocks(page):
+        assert re.fullmatch(_INFO, info), f"```{info}\n{code}"
+        if info == "json":
+            msgspec.json.decode(code)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "bin" / "dittybag"
+    path.parent.mkdir()
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dittybag "$@"\n')
+    path.chmod(0o755)
+    (path.parent / "python3").symlink_to(sys.executable)
+    return path
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in TESTED_ELSEWHERE and script(page)])
+def test_the_commands_of_a_page_work(page: str, program: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    folder = home / "work"
+    folder.mkdir(parents=True)
+    code = f"set -e\n{TAKEN_FOR_GRANTED.get(page, '')}\nset -x\n{script(page)}"
+    environment = {
+        "PATH": f"{program.parent}:/usr/bin:/bin",
+        "HOME": str(home),
+        "PYTHONPATH": str(ROOT / "src"),
+        "LC_ALL": "C.UTF-8",
+    }
+    done = subprocess.run(
+        ["sh", "-c", code],
+        stdin=subprocess.DEVNULL,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    for expected in RESULTS.get(page, ()):
+        assert expected in done.stdout
+
+
+def not_run(page: str) -> Iterator[list[str]]:
+    """Yield the commands of Dittybag in blocks that are not run, without the program's name."""
+    for info, code in blocks(page):
+        for line in code.replace("\\\n", " ").splitlines() if info.startswith("sh not-run") else ():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["dittybag"]:
+                yield words[1:]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(not_run(page))])
+def test_commands_that_are_not_run_exist(page: str) -> None:
+    for words in not_run(page):
+        own = words[: words.index("--")] if "--" in words else words
+        command = [word for word in own[:2] if not word.startswith("-")]
+        shown = CliRunner().invoke(dittybag, [*command, "--help"]).output
+        for option in (word.partition("=")[0] for word in own if word.startswith("--")):
+            assert re.search(rf"^  (-., )?{option}\b", shown, re.MULTILINE), (words, option)

@@ -1,0 +1,1 @@
+"""How the documentation in docs/ becomes a site: `make docs` runs MkDocs with these hooks."""
