@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-#: Pages of the site that are files outside docs/, by their place in the repository.
+#: Files of the site that are outside docs/, by their place in the repository.
 INCLUDED: Final[Mapping[str, str]] = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
+    "src/dittybag/web/static/icon.svg": "images/icon.svg",
 }
 
 _FENCE: Final = re.compile(r" *(`{3,}|~{3,})")

@@ -37,6 +37,7 @@ LISTED_SOURCE: Final = (
     "LEFT JOIN claims ON claims.task = tasks.id"
 )
 _LABELS: Final = TaskListing.__struct_fields__.index("labels")
+_SHARED: Final = TaskListing.__struct_fields__.index("shared")
 ORDERS: Final[dict[TaskOrder, str]] = {
     "priority": "priority DESC, id",
     "due": "due_date IS NULL, due_date, priority DESC, id",
@@ -228,6 +229,8 @@ def fill_columns(
     """Add the tasks to their columns, each in its order."""
     for position, *listed in rows:
         listed[_LABELS] = read_list(listed[_LABELS])
+        # SQLite has no boolean type.
+        listed[_SHARED] = bool(listed[_SHARED])
         columns[position].tasks.append(TaskListing(*listed))
     for column, order in zip(columns, orders, strict=True):
         column.tasks.sort(key=_SORT_KEYS[order])
