@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Final
@@ -50,6 +51,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     text = page_source.on_site(markdown, page.file.src_uri, files.src_uris, config.repo_url or REPOSITORY)
     page.meta.setdefault("description", page_source.summary(text))
     return text
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Mark short names in texts, which the style sheet keeps on one line."""
+    return re.sub(r"<code>([^<\s]{1,30})</code>", r'<code class="short">\1</code>', html)
 
 
 def on_env(env: Any, config: MkDocsConfig, files: Files) -> None:
