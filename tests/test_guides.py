@@ -1,4 +1,6 @@
-"""The code blocks of the documentation are right: commands run, JSON parses, every block names its language.
+"""The code blocks of the documentation are right: commands run, and every block names its language.
+
+`test_code_blocks.py` checks the blocks in other languages.
 
 All `sh` blocks of a page run in order in one shell, in an empty home folder. A block that cannot run there
 says why: ```sh not-run="needs a second machine".
@@ -14,7 +16,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -80,7 +81,7 @@ RESULTS: Final = {
 _BLOCK: Final = re.compile(
     r"^(?P<indent> *)(?P<mark>`{3,})(?P<info>[^`\n]*)\n(?P<code>.*?)^ *(?P=mark)$", re.DOTALL | re.MULTILINE
 )
-_INFO: Final = re.compile(r"[a-z]+|sh not-run=\"[^\"]+\"")
+_INFO: Final = re.compile(r"[a-z]+(?: not-run=\"[^\"]+\")?")
 
 
 class Block(NamedTuple):
@@ -103,8 +104,6 @@ def script(page: str) -> str:
 def test_code_blocks_name_their_language(page: str) -> None:
     for info, code in blocks(page):
         assert re.fullmatch(_INFO, info), f"```{info}\n{code}"
-        if info == "json":
-            msgspec.json.decode(code)
 
 
 @pytest.fixture

@@ -283,7 +283,7 @@ def run_script(folder: Path) -> Iterator[Output]:
         done = run("dittybag", *words, "--json", env=environment, cwd=folder / "work")
         printed = done.stdout or done.stderr
         last = printed.splitlines()[-1] if printed else ""
-        envelope = msgspec.json.decode(last) if last.startswith("{") else None
+        envelope: Any = msgspec.json.decode(last) if last.startswith("{") else None
         if words[:2] == ["task", "next"]:
             fence = envelope["data"]["fence"]
         yield Output(line, envelope, done.returncode)
