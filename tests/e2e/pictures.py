@@ -96,7 +96,13 @@ def picture_list(page: Page, base: str) -> None:
     page.locator("[data-item]").first.wait_for()
 
 
+def picture_connect(page: Page, base: str) -> None:
+    page.goto(f"{base}/connect")
+    page.get_by_role("heading", name="Claude Code").first.wait_for()
+
+
 PICTURES: Final = {
+    "connect": picture_connect,
     "home": picture_home,
     "palette": picture_palette,
     "prompt": picture_prompt,
