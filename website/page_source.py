@@ -20,6 +20,8 @@ _FENCE: Final = re.compile(r" *(`{3,}|~{3,})")
 _NOT_RUN: Final = re.compile(r'^( *`{3,}\w+) not-run="[^"]*"$')
 #: Not a heading, picture, table or comment, and not the note of a generated page.
 _PROSE: Final = r"(?!This page is generated)[\w`*\[\"“]"
+#: A summary of fewer characters says too little, as "Start with this." does.
+_SHORT_SUMMARY: Final = 60
 _LINK: Final = re.compile(r"(\]\()([^)\s#]+)([^)]*\))")
 
 
@@ -72,9 +74,12 @@ def _target(target: str, page: str, pages: Collection[str], repository: str) -> 
 
 
 def summary(markdown: str) -> str:
-    """Return the first sentence below the heading, without markup."""
+    """Return the first sentences below the heading, without markup: as few as make a description."""
     prose = re.sub(r"^(`{3,}).*?^\1$", "", markdown, flags=re.DOTALL | re.MULTILINE)
     paragraphs = (" ".join(part.split()) for part in re.split(r"\n\s*\n", prose))
     first = next((part for part in paragraphs if re.match(_PROSE, part)), "")
     plain = re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", first).replace("**", "").replace("`", "")
-    return re.split(r"(?<=[.!?:]) ", plain, maxsplit=1)[0].rstrip(":")
+    text, *others = re.split(r"(?<=[.!?:]) ", plain)
+    while others and len(text) < _SHORT_SUMMARY:
+        text += f" {others.pop(0)}"
+    return text.rstrip(":")
