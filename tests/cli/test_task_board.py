@@ -59,6 +59,11 @@ def test_a_board_is_plain_in_a_pipe_and_can_be_filtered(home: Path) -> None:
         "Blocked (1)\n  2  !3  Set sail",
     ]
     columns = data(dittybag(home, "task", "board", "--json"))["columns"]
+    assert [task["shared"] for column in columns for task in column["tasks"] if task["id"] in (1, 2)] == [
+        True,
+        False,
+    ]
+    assert all(type(task["shared"]) is bool for column in columns for task in column["tasks"])
     assert [(column["column"], column["total"]) for column in columns] == [
         *(("ready", 1), ("doing", 1), ("blocked", 1), ("review", 0), ("done", 1))
     ]
