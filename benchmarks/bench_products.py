@@ -1,7 +1,7 @@
 """Measures products that keep tasks or notes for agents, side by side: `python -m benchmarks.bench_products`.
 
 Each runs on stdio as its users have it. The products are measured in turns, and a new process reads what was
-stored. All samples are kept in `product_samples.json`, and `python -m benchmarks.compared` writes the page about
+stored. All samples are kept in `product_samples.json`; `python -m benchmarks.compared` writes the page about
 the products from them.
 """
 
