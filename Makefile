@@ -50,8 +50,9 @@ format: $(VENV)/.dev ## format the code
 bench: $(VENV)/.dev ## run the benchmarks and print tables; ARGS="--quick", "--long", or the names of some
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-benchpage: $(VENV)/.dev ## write the results of the last benchmarks into the reference page
+benchpage: $(VENV)/.dev ## write the results of the last benchmarks into the pages
 	@$(BIN)/python -m benchmarks.report
+	@$(BIN)/python -m benchmarks.compared
 
 torture: $(VENV)/.dev ## run only the kill, fault and fuzz tests, with many more repetitions, and record the results
 	@PGBOUNCER=1 $(BIN)/python -m tests.full_runs $(ARGS)
