@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT := constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check static environments programs conformance format bench benchpage torture bugs pictures docs workflows dist bundle sbom packages release clean
+.PHONY: help run test check static environments programs conformance format bench benchpage torture bugs pictures docs workflows outdated dist bundle sbom packages release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -70,6 +70,9 @@ docs: $(VENV)/.dev ## build the documentation as a site in site/
 workflows: $(VENV)/.dev ## validate the workflows, issue forms and update settings in .github/
 	@$(BIN)/python -m tests.interop.environments workflows
 	@$(BIN)/python -m tests.workflow_checks
+
+outdated: $(VENV)/.dev ## list pinned clients and suites of the tests that have newer versions
+	@$(BIN)/python -m tests.interop.outdated
 
 dist: $(VENV)/.dev ## build the wheel and the source distribution in dist/, and install both with every supported Python
 	@$(BIN)/python -m tests.package.distributions
