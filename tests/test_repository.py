@@ -12,6 +12,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # its types are a separate package
 
 from tests.interop.environments import WORKFLOWS as LANGUAGE_SERVICE
+from tests.package import release
 from tests.programs import skip_unless_ci
 from tests.stdio_server_process import ROOT
 from tests.workflow_checks import GITHUB, find_problems, scripts
@@ -72,25 +73,44 @@ def test_the_checks_run_on_every_supported_python() -> None:
 
 
 def test_only_a_tag_of_a_version_publishes() -> None:
-    release = GITHUB / "workflows" / "release.yml"
+    file = GITHUB / "workflows" / "release.yml"
     # YAML 1.1 reads `on` as true.
-    assert yaml.safe_load(release.read_text())[True] == {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]}}
+    assert yaml.safe_load(file.read_text())[True] == {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]}}
     rights = {
-        (file.name, name, right)
-        for file in WORKFLOWS
-        for name, job in jobs(file).items()
+        (workflow.name, name, right)
+        for workflow in WORKFLOWS
+        for name, job in jobs(workflow).items()
         for right, level in job["permissions"].items()
         if level == "write"
     }
     pages = {("docs.yml", "deploy", "pages"), ("docs.yml", "deploy", "id-token")}
-    assert {file for file, _, _ in rights - pages} == {release.name}
+    assert {name for name, _, _ in rights - pages} == {file.name}
     # Everything that others can see waits for the approval of the environment, or for a job that does.
-    published = jobs(release)
+    published = jobs(file)
     assert published["index"]["environment"] == "package-index"
     for name, job in published.items():
         needed = job.get("needs", [])
         assert name in {"verify", "checks", "packages", "attest", "index"} or "index" in needed, name
     assert {"verify", "checks", "packages"} == set(published["attest"]["needs"])
+
+
+def test_the_release_guide_names_every_job_and_target_and_ends_in_the_command() -> None:
+    guide = (ROOT / "docs" / "develop" / "release.md").read_text()
+    table = guide.partition("## What the workflow does")[2]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(
+        jobs(GITHUB / "workflows" / "release.yml")
+    )
+    assert f"| `make {' '.join(release.TARGETS)}` |" in guide
+    assert guide.endswith("make release VERSION=0.3.0 PUSH=1\n```\n")
+
+
+def test_the_bug_form_asks_for_what_a_report_needs() -> None:
+    form = yaml.safe_load((GITHUB / "ISSUE_TEMPLATE" / "bug.yml").read_text())
+    required = {
+        field["attributes"]["label"] for field in form["body"] if field.get("validations", {}).get("required")
+    }
+    assert {"Output of `dittybag --version --verbose`", "Output of `dittybag doctor`"} <= required
+    assert "`dittybag --version --verbose`" in (ROOT / "SECURITY.md").read_text()
 
 
 @pytest.fixture

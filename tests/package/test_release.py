@@ -166,6 +166,9 @@ def test_a_push_publishes_the_commit_and_the_tag(clone: Clone) -> None:
 def test_all_files_name_the_same_version() -> None:
     assert versions.find_problems() == []
     assert {place.version for place in versions.find_places()} == {dittybag.__version__}
+    manifests = [*(ROOT / "plugins").rglob("*.json"), *ROOT.glob("*.json"), *ROOT.glob("*/manifest.json")]
+    named = {path for path in manifests if '"version"' in path.read_text()}
+    assert named == {place.path for place in versions.find_places() if place.path.suffix == ".json"}
 
 
 def test_a_wrong_version_or_a_missing_section_is_found(clone: Clone) -> None:
