@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -72,7 +73,7 @@ class Clone:
         return done.stdout + done.stderr
 
     def _run(self, *command: str, check: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
-        # Without `gh`, whatever this machine has.
+        # Without the `gh` of this machine.
         environment = {"PATH": str(Path(self._git).parent), "HOME": str(self.folder.parent), **variables}
         return subprocess.run(
             command,
@@ -161,6 +162,25 @@ def test_a_push_publishes_the_commit_and_the_tag(clone: Clone) -> None:
     released = clone.git("rev-parse", "HEAD")
     assert f"{released}\trefs/heads/main" in clone.git("ls-remote", "origin")
     assert f"{released}\trefs/tags/v{NEXT}^{{}}" in clone.git("ls-remote", "origin")
+
+
+def test_a_release_needs_passed_checks_if_the_host_can_be_asked(clone: Clone) -> None:
+    program = clone.folder.parent / "bin" / "gh"
+
+    def release_with(*runs: tuple[str, str, str]) -> str:
+        """Prepare a release, with the name, status and conclusion of runs on the host, newest first."""
+        listed = [dict(zip(("name", "status", "conclusion"), run, strict=True)) for run in runs]
+        program.write_text(f"#!/bin/sh\necho '{json.dumps(listed)}'\n")
+        program.chmod(0o755)
+        return clone.release(NEXT)
+
+    docs = ("Documentation", "completed", "success")
+    assert "GitHub has not checked" in release_with()
+    assert "not passed: Checks: in_progress\n" in release_with(docs, ("Checks", "in_progress", ""))
+    assert "not passed: Checks: failure\n" in release_with(("Checks", "completed", "failure"), docs)
+    # The newest run of a workflow counts.
+    repeated = ("Checks", "completed", "success"), ("Checks", "completed", "failure")
+    assert "is committed and tagged" in release_with(*repeated, docs)
 
 
 def test_all_files_name_the_same_version() -> None:
