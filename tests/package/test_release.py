@@ -187,7 +187,7 @@ def test_all_files_name_the_same_version() -> None:
     assert versions.find_problems() == []
     assert {place.version for place in versions.find_places()} == {dittybag.__version__}
     manifests = [*(ROOT / "plugins").rglob("*.json"), *ROOT.glob("*.json"), *ROOT.glob("*/manifest.json")]
-    named = {path for path in manifests if '"version"' in path.read_text()}
+    named = {path for path in manifests if '"version": "' in path.read_text()}
     assert named == {place.path for place in versions.find_places() if place.path.suffix == ".json"}
 
 
