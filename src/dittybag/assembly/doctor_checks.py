@@ -23,6 +23,7 @@ from dittybag.assembly.automatic_backups import (
     unwritable_folder,
 )
 from dittybag.assembly.backup_names import has_automatic_backups
+from dittybag.assembly.store_factory import database_name, is_file
 from dittybag.assembly.tool_costs import ToolCost, tool_costs
 from dittybag.config import Settings
 from dittybag.domain.display import format_count, format_moment, format_size
@@ -42,6 +43,7 @@ __all__ = [
     "finding_from_error",
     "rebuild_search_index",
     "run_checks",
+    "schema_finding",
 ]
 
 Level = Literal["ok", "note", "warning", "error"]
@@ -123,6 +125,8 @@ def rebuild_search_index(settings: Settings) -> None:
 
 def run_checks(settings: Settings, report: ReportProgress) -> DoctorReport:
     """Run every check. Changes nothing."""
+    if not is_file(settings.database):
+        return _check_server(settings, report)
     largest: list[list[LargeEntity]] = [[], []]
     findings = [
         *_run_check("dittybag", _program),
@@ -137,6 +141,20 @@ def run_checks(settings: Settings, report: ReportProgress) -> DoctorReport:
     if not any(finding.level == "error" for finding in findings):
         findings += _run_check("published files", lambda: _published_files(settings))
     return DoctorReport(os.path.abspath(settings.database), findings, tool_costs(), *largest)  # noqa: PTH100
+
+
+def _check_server(settings: Settings, report: ReportProgress) -> DoctorReport:
+    """Check whether a PostgreSQL database can be opened, and the libraries."""
+    from dittybag.assembly.postgres_checks import database_findings
+
+    report("Connecting to the database")
+    findings = [
+        *_run_check("dittybag", _program),
+        *_run_check("database", lambda: database_findings(settings.database)),
+    ]
+    report("Reading the libraries")
+    findings += _run_check("libraries", lambda: _libraries(settings))
+    return DoctorReport(database_name(settings.database), findings, tool_costs(), [], [])
 
 
 def finding_from_error(topic: str, error: Exception) -> Finding:
@@ -280,7 +298,7 @@ def _inside(
     path = settings.database
     with open_snapshot(path) as connection:
         number = integrity_check.schema_version(connection)
-        yield from _schema_version(number)
+        yield schema_finding(number, copy="dittybag backup FILE")
         if number and integrity_check.journal_mode(connection) != "wal":
             message = "The database does not use a write-ahead log, so readers and writers block each other"
             command = f'sqlite3 {shlex.quote(path)} "PRAGMA journal_mode = wal"'
@@ -301,17 +319,17 @@ def _inside(
             largest[:] = integrity_check.largest(connection, _LARGEST)
 
 
-def _schema_version(number: int) -> Iterator[Finding]:
+def schema_finding(number: int, *, copy: str) -> Finding:
+    """Compare a schema version with that of this program. `copy`: the command that copies the database."""
     if number > NEWEST_SCHEMA:
-        message = f"The database has schema {number}; this version knows up to {NEWEST_SCHEMA}"
-        yield Finding("error", "schema", message, "Upgrade Dittybag: a newer version wrote this database")
-    elif number < NEWEST_SCHEMA:
+        message = f"The database has schema {number}; Dittybag {__version__} knows up to {NEWEST_SCHEMA}"
+        return Finding("error", "schema", message, "Upgrade Dittybag: a newer version wrote this database")
+    if number < NEWEST_SCHEMA:
         message = (
             f"The database has schema {number}; the next server or command upgrades it to {NEWEST_SCHEMA}"
         )
-        yield Finding("note", "schema", message, "To keep a copy of the old version: dittybag backup FILE")
-    else:
-        yield Finding("ok", "schema", f"Schema {number}, the newest")
+        return Finding("note", "schema", message, f"To keep a copy of the old version: {copy}")
+    return Finding("ok", "schema", f"Schema {number}, the newest")
 
 
 _SOUND: Final[dict[CheckedPart, tuple[str, str]]] = {
