@@ -8,7 +8,6 @@ makes one commit and one tag. If anything fails, all files are as before. With `
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import re
@@ -27,7 +26,6 @@ BRANCH: Final = "main"
 REMOTE: Final = "origin"
 #: Everything that can be built and validated without the public host.
 TARGETS: Final = ("workflows", "docs", "packages", "dist", "bundle", "sbom")
-_GOLDEN: Final = "tests.upgrades.make_release"
 _RELEASES: Final = ROOT / "tests" / "upgrades" / "releases"
 
 
@@ -114,12 +112,10 @@ def write_version(version: str) -> None:
         raise NotReady("\n".join(problems))
 
 
-def keep_data(version: str) -> None:
-    """Keep data and configuration that this version has written, for the tests of later versions."""
-    if importlib.util.find_spec("tests.upgrades") is None:
-        return
-    if not (_RELEASES / version).exists():
-        _run(sys.executable, "-m", _GOLDEN)
+def keep_data() -> None:
+    """Keep data and configuration that this version writes, for the tests of later versions."""
+    # What is there was made while the version was being developed: the version is not tagged yet.
+    _run(sys.executable, "-m", "tests.upgrades.make_release", "--force")
 
 
 def build() -> None:
@@ -168,7 +164,7 @@ def main() -> int:
         with restored_on_failure():
             write_version(version)
             if not options.without_builds:
-                keep_data(version)
+                keep_data()
                 build()
             commit(version)
         print(f"Version {version} is committed and tagged as v{version}.")
