@@ -123,7 +123,7 @@ def test_a_task_of_a_hidden_project_does_not_exist_for_strangers(shared: World) 
         assert mallory.get(BOARD + path).status == 200
         for secret in (TITLE, LABEL, HOLDER, COMMENT):
             assert secret not in text, path
-    for path in ("", "/context", "/state?version=1"):
+    for path in ("", "/related", "/context", "/context/text", "/state?version=1"):
         found, missing = (mallory.get(f"{BOARD}/{each}{path}") for each in (number, NO_NUMBER))
         assert found.status == missing.status == 404
         assert _without_number(found.text, number) == _without_number(missing.text, NO_NUMBER)
