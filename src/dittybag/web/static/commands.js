@@ -92,6 +92,9 @@ window.dittybag = (() => {
     form.submit();
   }
 
+  // A live update may have replaced the element since the palette was opened.
+  const present = (element) => (element.isConnected ? element : document.getElementById(element.id) ?? element);
+
   function use(element) {
     if (element.matches("input:not([type=checkbox], [type=file]), textarea")) { element.focus(); return; }
     element.click();
@@ -101,7 +104,7 @@ window.dittybag = (() => {
 
   function run(command, event) {
     if (command.run) command.run(event);
-    else if (command.element) use(command.element);
+    else if (command.element) use(present(command.element));
     else if (command.click) use(document.querySelector(command.click));
     else if (command.path !== undefined) location.assign(base + command.path);
     else if (command.link) location.assign(command.link);
