@@ -61,6 +61,7 @@ async def show_pack(
         pack=pack,
         rows=rows,
         left_out=[_row(request, entry) for entry in pack.left_out if not entry.key.startswith(_CHANGE)],
+        is_search_cut=any(entry.role.startswith("Found") for entry in pack.left_out),
         changes=[entry for entry in pack.entries if entry.key.startswith(_CHANGE)],
         changes_left_out=sum(entry.key.startswith(_CHANGE) for entry in pack.left_out),
         budget=budget,
