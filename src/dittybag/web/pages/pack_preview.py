@@ -37,7 +37,6 @@ class PackRow(Struct, frozen=True, kw_only=True):
 
     role: str
     title: str
-    #: Empty for a library prompt that is not there.
     link: str
     tokens: int
     #: How much of its text is in the pack, in words.
