@@ -30,6 +30,7 @@ TYPING: Final = 160
 READING: Final = 2200
 LETTERS_PER_FRAME: Final = 4
 TASK: Final = "Rotate the signing key !5 @auth-module due friday"
+PINNED: Final = ("refactor-guide", "explain-error")
 ERROR: Final = "sqlite3.OperationalError: no such table: users"
 
 
@@ -96,6 +97,16 @@ def picture_list(page: Page, base: str) -> None:
     page.locator("[data-item]").first.wait_for()
 
 
+def picture_context(page: Page, base: str) -> None:
+    page.goto(f"{base}/context")
+    for name in PINNED:
+        page.get_by_label("Pin an item").fill(name)
+        page.get_by_role("button", name="Pin", exact=True).click()
+        page.get_by_text(f"Pinned “{name}”").wait_for()
+    page.goto(f"{base}/tasks/2/context")
+    page.locator(".pack-items").wait_for()
+
+
 PICTURES: Final = {
     "home": picture_home,
     "palette": picture_palette,
@@ -103,6 +114,7 @@ PICTURES: Final = {
     "tasks": picture_tasks,
     "graph": picture_graph,
     "activity": picture_activity,
+    "context": picture_context,
 }
 
 
