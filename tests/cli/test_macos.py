@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import plistlib
 import subprocess
 import sys
 from pathlib import Path
@@ -10,14 +11,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from dittybag.cli.serve import parse_options
 from tests.library.source_fixtures import read_files, write_files
+from tests.stdio_server_process import ROOT
 
 #: Imported when Python starts. The platform is renamed as soon as the package is imported: until then, Python
 #: itself needs the real one.
 MACOS = """
 import builtins, os, select, socket, stat, sys, types
 
-del select.epoll, socket.TCP_USER_TIMEOUT
+vars(select).pop("epoll", None)
+vars(socket).pop("TCP_USER_TIMEOUT", None)
 import selectors
 
 class KqueueSelector(selectors.PollSelector):
@@ -119,3 +123,12 @@ def test_a_library_is_added_and_updated(home: Path) -> None:
     run(home, "library", "update", "lib")
     library = home / "Library" / "Application Support" / "dittybag" / "libraries" / "lib"
     assert read_files(library) == {"a.md": "new", "deep/b.md": "two"}
+
+
+def test_the_launch_agent_of_the_guide_starts_a_server() -> None:
+    page = (ROOT / "docs" / "operate" / "platforms.md").read_text()
+    agent = plistlib.loads(page.partition("```xml\n")[2].partition("```")[0].encode())
+    program, command, *options = agent["ProgramArguments"]
+    assert Path(program).name == "dittybag"
+    assert (command, parse_options(options)) == ("serve", {"http": "127.0.0.1:8765"})
+    assert agent["RunAtLoad"] is agent["KeepAlive"] is True
