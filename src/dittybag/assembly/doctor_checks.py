@@ -23,6 +23,7 @@ from dittybag.assembly.automatic_backups import (
     unwritable_folder,
 )
 from dittybag.assembly.backup_names import has_automatic_backups
+from dittybag.assembly.mounts import file_system_type
 from dittybag.assembly.store_factory import database_name, is_file
 from dittybag.assembly.tool_costs import ToolCost, tool_costs
 from dittybag.config import Settings
@@ -60,20 +61,27 @@ _PROBLEMS: Final = 5
 #: At most this many files of a folder are checked.
 _MAX_FILES: Final = 10_000
 
-#: Network file systems, by their Linux names.
+#: The beginnings of the names of file systems that other machines share, as Linux and macOS name them.
 _NETWORK_FILE_SYSTEMS: Final = (
     "nfs",
     "cifs",
     "smb",
     "9p",
     "afs",
+    "afpfs",
     "ceph",
     "glusterfs",
     "ncpfs",
     "davfs",
+    "webdav",
     "fuse.sshfs",
     "fuse.rclone",
 )
+#: Folders that a virtual machine or container shares with the system around it.
+_SHARED_FOLDERS: Final = ("virtiofs", "vboxsf", "prl_fs", "vmhgfs", "fuse.vmhgfs", "fuse.grpcfuse", "osxfs")
+#: The drives of Windows in WSL 1. In WSL 2, they are 9p or virtiofs.
+_WINDOWS_DRIVES: Final = "drvfs"
+_WSL_KERNEL: Final = "microsoft"
 
 
 class Finding(Struct, frozen=True):
@@ -254,32 +262,21 @@ def _permissions(path: str) -> Iterator[Finding]:
 
 
 def _file_system(path: str) -> Iterator[Finding]:
-    kind = _file_system_type(path)
-    if kind.startswith(_NETWORK_FILE_SYSTEMS):
-        message = f"{path} is on a network file system ({kind}), where SQLite databases can be damaged"
-        yield Finding(
-            "note",
-            "file system",
-            message,
-            "Move the database to a local disk, and write backups to the network",
-        )
-
-
-def _file_system_type(path: str) -> str:
-    """The type of the file system as Linux names it; empty on other systems."""
-    try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            mounts = [line.split(" ") for line in file]
-    except OSError:
-        return ""
-    real = os.path.realpath(path)
-    best, kind = "", ""
-    for fields in mounts:
-        # https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html: spaces are written as \040.
-        point = fields[4].replace("\\040", " ")
-        if len(point) >= len(best) and os.path.join(real, "").startswith(os.path.join(point, "")):  # noqa: PTH118
-            best, kind = point, fields[fields.index("-") + 1]
-    return kind
+    kind = file_system_type(path)
+    if not kind.startswith((*_NETWORK_FILE_SYSTEMS, *_SHARED_FOLDERS, _WINDOWS_DRIVES)):
+        return
+    level: Level = "note"
+    fix = "Move the database to a local disk, and write backups to the network"
+    if kind.startswith(_WINDOWS_DRIVES) or _WSL_KERNEL in platform.release().lower():
+        level = "warning"
+        where = f"a drive of Windows ({kind})"
+        fix = "Move the database into the file system of WSL, such as ~/.local/share/dittybag"
+    elif kind.startswith(_SHARED_FOLDERS):
+        where = f"a folder that is shared with another system ({kind})"
+    else:
+        where = f"a network file system ({kind})"
+    message = f"{path} is on {where}, where locks are not reliable and SQLite databases can be damaged"
+    yield Finding(level, "file system", message, fix)
 
 
 def _write_ahead_log(path: str) -> Iterator[Finding]:
