@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT := constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check static environments programs conformance format bench benchpage torture bugs pictures docs dist bundle sbom packages clean
+.PHONY: help run test check static environments programs conformance format bench benchpage torture bugs pictures docs workflows outdated dist bundle sbom packages release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,8 +50,9 @@ format: $(VENV)/.dev ## format the code
 bench: $(VENV)/.dev ## run the benchmarks and print tables; ARGS="--quick", "--long", or the names of some
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-benchpage: $(VENV)/.dev ## write the results of the last benchmarks into the reference page
+benchpage: $(VENV)/.dev ## write the results of the last benchmarks into the pages
 	@$(BIN)/python -m benchmarks.report
+	@$(BIN)/python -m benchmarks.compared
 
 torture: $(VENV)/.dev ## run only the kill, fault and fuzz tests, with many more repetitions, and record the results
 	@PGBOUNCER=1 $(BIN)/python -m tests.full_runs $(ARGS)
@@ -65,6 +66,13 @@ pictures: $(VENV)/.dev ## regenerate the pictures of the documentation
 
 docs: $(VENV)/.dev ## build the documentation as a site in site/
 	@$(BIN)/python -m website
+
+workflows: $(VENV)/.dev ## validate the workflows, issue forms and update settings in .github/
+	@$(BIN)/python -m tests.interop.environments workflows
+	@$(BIN)/python -m tests.workflow_checks
+
+outdated: $(VENV)/.dev ## list pinned clients and suites of the tests that have newer versions
+	@$(BIN)/python -m tests.interop.outdated
 
 dist: $(VENV)/.dev ## build the wheel and the source distribution in dist/, and install both with every supported Python
 	@$(BIN)/python -m tests.package.distributions
@@ -81,6 +89,9 @@ packages: $(VENV)/.dev ## validate what is published: distributions, registry en
 	@$(BIN)/python -m tests.interop.environments mcpb
 	@$(BIN)/python -m tests.package
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/package
+
+release: $(VENV)/.dev ## prepare a release: check, set the version, build, commit and tag; VERSION=0.3.0; PUSH=1 publishes it
+	@$(BIN)/python -m tests.package.release $(VERSION)
 
 clean: ## delete the virtual environment and all caches
 	rm -rf $(VENV) site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

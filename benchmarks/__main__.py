@@ -30,8 +30,14 @@ BENCHMARKS: Final = (
     "bench_web",
     "bench_search",
 )
-#: They take much longer: copies, graphs of 100,000 tasks, and up to a million prompts.
-LONG: Final = ("bench_tasks", "bench_databases", "bench_scale_sqlite", "bench_scale_postgres")
+#: They take much longer: copies, graphs of 100,000 tasks, up to a million prompts, and other products.
+LONG: Final = (
+    "bench_tasks",
+    "bench_databases",
+    "bench_scale_sqlite",
+    "bench_scale_postgres",
+    "bench_products",
+)
 #: They can measure another version in turns with this one.
 COMPARING: Final = ("bench_stdio", "bench_http", "bench_postgres")
 

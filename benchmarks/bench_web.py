@@ -47,6 +47,12 @@ FILTERED_PAGES: Final = (
         for page in ("/search?q", "/prompts?q", "/tasks?text", "/tasks?view=list&text", "/resources?q")
         for words in (RARE_WORDS[0], COMMON_WORD, VERY_COMMON_WORD, FREQUENT_PAIR, "no such text anywhere")
     ),
+    # Context packs, of the project and of tasks.
+    *(
+        f"/context?query={quote(words)}&budget=8000"
+        for words in (RARE_WORDS[0], COMMON_WORD, VERY_COMMON_WORD)
+    ),
+    *(f"/tasks/{number}/context?budget={budget}" for number in (1, 1000) for budget in (1500, 8000)),
     "/prompts?tag=review",
     "/prompts?sort=name",
     "/prompts?sort=created",

@@ -1,8 +1,12 @@
-"""Other products that keep tasks or notes for agents, and how each stores and returns one item."""
+"""Products that keep tasks or notes for agents: how each is started, and stores and returns an item.
+
+Each is configured as its README recommends for a new user. The versions are pinned.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -14,138 +18,196 @@ from tests.interop.environments import NODE, install
 
 from benchmarks.peers import PeerEnvironment
 from benchmarks.product import products
+from benchmarks.product_session import ProductSession
 from benchmarks.store_calls import McpRequest, tool_call
 
+_PREPARE_SECONDS: Final = 60
 
-class StoredItem(Struct, frozen=True):
-    """A product, ready to be started on a folder."""
+
+class Place(Struct, frozen=True):
+    """The folders of one measurement: a home folder, and a project in a Git repository."""
+
+    folder: Path
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def project(self) -> Path:
+        return self.folder / "project"
+
+
+class Item(Struct, frozen=True):
+    """What is stored: a title, which no other item has, and a text."""
 
     title: str
-    #: Makes the store in an empty folder.
-    prepare: Callable[[Path], None]
-    command: Callable[[Path], list[str]]
-    variables: Callable[[Path], dict[str, str]]
-    create: Callable[[Path, str], McpRequest]
-    #: The request that reads an item, from the folder, the title and the text of the response to `create`.
-    read: Callable[[Path, str, str], McpRequest]
+    text: str
 
 
-def _nothing(folder: Path) -> None:
-    """Prepare nothing: the product makes its store itself."""
+class StoredItems(Struct, frozen=True):
+    """A product that is installed."""
+
+    title: str
+    version: str
+    command: list[str]
+    create: Callable[[Place, Item], McpRequest]
+    #: Returns the id of a new item from the text of the result; `None` if the text has none.
+    created_id: Callable[[Item, str], str | None]
+    read: Callable[[Place, str], McpRequest]
+    variables: Callable[[Place], dict[str, str]] = lambda place: {}
+    #: Does in a new project what the product asks its users to do first.
+    prepare: Callable[[Place], None] = lambda place: None
+
+    def new_place(self, folder: Path) -> Place:
+        """Return a place in a new folder."""
+        place = Place(folder)
+        for path in (place.home, place.project):
+            path.mkdir(parents=True)
+        (place.project / "README.md").write_text("# Sample\n")
+        identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
+        for command in (
+            ["git", "init", "--quiet", "--initial-branch", "main"],
+            ["git", "add", "README.md"],
+            ["git", *identity, "commit", "--quiet", "--message", "Add a file"],
+        ):
+            run(place, command)
+        self.prepare(place)
+        return place
+
+    def session(self, place: Place) -> ProductSession:
+        return ProductSession(self.command, place.project, environment(place) | self.variables(place))
 
 
-def _no_variables(folder: Path) -> dict[str, str]:
-    return {}
+def environment(place: Place) -> dict[str, str]:
+    """Return a minimal environment, with a home folder of its own."""
+    path = os.pathsep.join((str(NODE.parent), os.environ.get("PATH", os.defpath)))
+    return {"PATH": path, "HOME": str(place.home), "LANG": "C.UTF-8"}
 
 
-def _node(name: str, package: str, version: str, program: str) -> list[str]:
-    """Install a product from npm, and return the start of its command."""
-    environment = PeerEnvironment(name, f"{package} {version}", {package: version}, "node")
-    install(environment)
-    return [str(NODE), str(environment.home / "node_modules" / ".bin" / program)]
+def run(place: Place, command: list[str]) -> None:
+    """Run a command in the project."""
+    subprocess.run(
+        command,
+        cwd=place.project,
+        env=environment(place),
+        check=True,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=_PREPARE_SECONDS,
+    )
 
 
-def _first(pattern: str, text: str) -> str:
-    found = re.search(pattern, text)
-    if found is None:
-        raise ValueError(f"no {pattern} in {text[:300]}")
-    return found[1]
+def _from_npm(name: str, package: str, version: str, program: str) -> list[str]:
+    """Install a product from npm, and return its command."""
+    pinned = PeerEnvironment(name, f"{package} {version}", {package: version}, "node")
+    install(pinned)
+    return [str(NODE), str(pinned.home / "node_modules" / ".bin" / program)]
 
 
-def dittybag() -> StoredItem:
-    """Return Dittybag with tasks."""
+def _match(pattern: str) -> Callable[[Item, str], str | None]:
+    def created_id(item: Item, text: str) -> str | None:
+        found = re.search(pattern, text)
+        return found and found[1]
+
+    return created_id
+
+
+def dittybag() -> StoredItems:
+    """Return Dittybag with tasks, as `dittybag connect` configures clients."""
     (product,) = products(None)
-    return StoredItem(
+    return StoredItems(
         "Dittybag",
-        _nothing,
-        lambda folder: [product.command, "serve", "--profile", "agent", "--db", str(folder / "workspace.db")],
-        lambda folder: {"DITTYBAG_HOME": str(folder)},
-        lambda folder, title: tool_call("task_add", tasks=[{"title": title}]),
-        lambda folder, title, text: tool_call("read", ref="task:" + _first(r"task:(\d+)", text)),
+        product.version,
+        [product.command, "serve", "--project", "auto", "--profile", "agent"],
+        lambda place, item: tool_call("task_add", tasks=[{"title": item.title, "notes": item.text}]),
+        _match(r'"ref":\s*"(task:\d+)"'),
+        lambda place, key: tool_call("read", ref=key),
     )
 
 
-def server_memory() -> StoredItem:
+def server_memory() -> StoredItems:
     """Return the reference server for a memory, with entities."""
-    package = "@modelcontextprotocol/server-memory"
-    command = _node("server-memory", package, "2026.8.31", "mcp-server-memory")
-    return StoredItem(
-        "server-memory 2026.8.31",
-        _nothing,
-        lambda folder: command,
-        lambda folder: {"MEMORY_FILE_PATH": str(folder / "memory.jsonl")},
-        lambda folder, title: tool_call(
-            "create_entities", entities=[{"name": title, "entityType": "task", "observations": [title]}]
+    version = "2026.8.31"
+    return StoredItems(
+        "server-memory",
+        version,
+        _from_npm("server-memory", "@modelcontextprotocol/server-memory", version, "mcp-server-memory"),
+        lambda place, item: tool_call(
+            "create_entities",
+            entities=[{"name": item.title, "entityType": "task", "observations": [item.text]}],
         ),
-        lambda folder, title, text: tool_call("open_nodes", names=[title]),
+        lambda item, text: item.title if item.title in text else None,
+        lambda place, key: tool_call("open_nodes", names=[key]),
+        lambda place: {"MEMORY_FILE_PATH": str(place.home / "memory.jsonl")},
     )
 
 
-def task_master() -> StoredItem:
-    """Return task-master-ai, with tasks that no model writes."""
-    command = _node("task-master", "task-master-ai", "0.43.1", "task-master-mcp")
-
-    def prepare(folder: Path) -> None:
-        tasks = folder / ".taskmaster" / "tasks"
-        tasks.mkdir(parents=True)
-        (tasks / "tasks.json").write_text(json.dumps({"master": {"tasks": [], "metadata": {}}}))
-
-    return StoredItem(
-        "task-master-ai 0.43.1",
-        prepare,
-        lambda folder: command,
-        lambda folder: {"TASK_MASTER_TOOLS": "all"},
-        lambda folder, title: tool_call(
-            "add_task", projectRoot=str(folder), title=title, description=title, details=title
+def task_master() -> StoredItems:
+    """Return Task Master, with tasks that no model writes and the tools that it recommends to new users."""
+    version = "0.43.1"
+    command = _from_npm("task-master", "task-master-ai", version, "task-master-ai")
+    program = Path(command[1]).with_name("task-master")
+    return StoredItems(
+        "Task Master",
+        version,
+        command,
+        lambda place, item: tool_call(
+            "add_task", projectRoot=str(place.project), title=item.title, description=item.text
         ),
-        lambda folder, title, text: tool_call(
-            "get_task", projectRoot=str(folder), id=_first(r'"taskId": (\d+)', text)
-        ),
+        _match(r'"taskId":\s*"?(\d+)'),
+        lambda place, key: tool_call("get_task", projectRoot=str(place.project), id=key),
+        lambda place: {"TASK_MASTER_TOOLS": "standard"},
+        lambda place: run(place, [str(NODE), str(program), "init", "--yes"]),
     )
 
 
-def backlog() -> StoredItem:
+def backlog() -> StoredItems:
     """Return Backlog.md, in a Git repository."""
-    node = _node("backlog", "backlog.md", "1.52.0", "backlog")
-    program = node[1]
-
-    def prepare(folder: Path) -> None:
-        for command in (["git", "init", "--quiet"], [program, "init", "bench", "--defaults"]):
-            subprocess.run(command, cwd=folder, check=True, capture_output=True, stdin=subprocess.DEVNULL)
-
-    return StoredItem(
-        "Backlog.md 1.52.0",
-        prepare,
-        lambda folder: [program, "mcp", "start", "--cwd", str(folder)],
-        _no_variables,
-        lambda folder, title: tool_call("task_create", title=title, description=title),
-        lambda folder, title, text: tool_call("task_view", id=_first(r"Task (TASK-\d+)", text)),
+    version = "1.52.0"
+    command = _from_npm("backlog", "backlog.md", version, "backlog")
+    return StoredItems(
+        "Backlog.md",
+        version,
+        [*command, "mcp", "start"],
+        lambda place, item: tool_call("task_create", title=item.title, description=item.text),
+        _match(r"Task (TASK-\d+)"),
+        lambda place, key: tool_call("task_view", id=key),
+        prepare=lambda place: run(place, [*command, "init", "Sample", "--defaults"]),
     )
 
 
-def shrimp() -> StoredItem:
+def shrimp() -> StoredItems:
     """Return Shrimp Task Manager."""
-    command = _node("shrimp", "mcp-shrimp-task-manager", "1.0.21", "mcp-shrimp-task-manager")
+    version = "1.0.21"
 
-    def create(folder: Path, title: str) -> McpRequest:
+    def create(place: Place, item: Item) -> McpRequest:
         task: dict[str, Any] = {
-            "name": title,
-            "description": f"{title} {title}",
-            "implementationGuide": title,
+            "name": item.title,
+            "description": item.text,
+            # It is required.
+            "implementationGuide": item.title,
+            "dependencies": [],
+            "relatedFiles": [],
         }
-        tasks = json.dumps([{**task, "dependencies": [], "relatedFiles": []}])
-        return tool_call("split_tasks", updateMode="append", tasksRaw=tasks, globalAnalysisResult=title)
+        tasks = json.dumps([task])
+        return tool_call(
+            "split_tasks", updateMode="append", tasksRaw=tasks, globalAnalysisResult="A sample of tasks"
+        )
 
-    return StoredItem(
-        "Shrimp Task Manager 1.0.21",
-        _nothing,
-        lambda folder: command,
-        lambda folder: {"DATA_DIR": str(folder), "ENABLE_GUI": "false", "TEMPLATES_USE": "en"},
+    return StoredItems(
+        "Shrimp Task Manager",
+        version,
+        _from_npm("shrimp", "mcp-shrimp-task-manager", version, "mcp-shrimp-task-manager"),
         create,
-        lambda folder, title, text: tool_call(
-            "get_task_detail", taskId=_first(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", text)
-        ),
+        _match(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"),
+        lambda place, key: tool_call("get_task_detail", taskId=key),
+        lambda place: {
+            "DATA_DIR": str(place.project / "shrimp_data"),
+            "TEMPLATES_USE": "en",
+            "ENABLE_GUI": "false",
+        },
     )
 
 
-PRODUCTS: Final = (dittybag, server_memory, task_master, backlog, shrimp)
+PRODUCTS: Final = (dittybag, server_memory, backlog, shrimp, task_master)

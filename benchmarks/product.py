@@ -48,6 +48,12 @@ class Product(Struct, frozen=True):
     def command(self) -> str:
         return str(self.home / "bin" / "dittybag")
 
+    @property
+    def version(self) -> str:
+        """The version of the package."""
+        result = subprocess.run([self.command, "--version"], check=True, capture_output=True, text=True)
+        return result.stdout.split()[-1]
+
     def run(self, *arguments: str, data: Path) -> Any:
         """Run a command with `--json`, and return the data of its result."""
         result = subprocess.run(

@@ -16,9 +16,12 @@ from typing import Final
 #: Pytest's exit status when no tests were collected.
 _NO_TESTS_COLLECTED: Final = 5
 
+#: macOS does not say which processors a process may use.
+_PROCESSORS: Final = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
 #: Four processes keep two processors busy, because many tests wait for a time limit or for a notification.
 #: Each takes up to 700 MB of memory.
-_PROCESSES: Final = min(2 * len(os.sched_getaffinity(0)), 6)
+_PROCESSES: Final = min(2 * _PROCESSORS, 6)
 
 #: First the tests that run in several processes, then the tests that must run alone.
 _PARTS: Final = (

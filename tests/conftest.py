@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Final
@@ -43,6 +44,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(_ALONE):
             item.add_marker(pytest.mark.alone)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, None, None]:
+    return (yield from _skip_without_proc())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, None, None]:
+    return (yield from _skip_without_proc())
+
+
+def _skip_without_proc() -> Generator[None, None, None]:
+    """Skip a test that reads files about processes where only Linux has them."""
+    try:
+        return (yield)
+    except FileNotFoundError as error:
+        if sys.platform != "linux" and str(error.filename).startswith("/proc/"):
+            pytest.skip("needs /proc of Linux")
+        raise
 
 
 @pytest.hookimpl(wrapper=True)

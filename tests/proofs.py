@@ -90,7 +90,7 @@ PROOFS: Final[dict[str, tuple[Proof, ...]]] = {
         Proof(
             "A backup that is made while servers write is one state of the workspace",
             "tests/torture/test_backup_under_load.py",
-            (("backups", "BACKUPS"),),
+            (("rounds of 6 backups", "ROUNDS"),),
         ),
         Proof(
             "`dittybag prime` in a client's hook prints nothing and exits with 0 whatever fails",

@@ -69,7 +69,9 @@ def test_the_demo_command_completes() -> None:
         assert text in tour
 
 
-@pytest.mark.parametrize("target", ["run", "test", "check", "conformance", "format", "bench", "torture"])
+@pytest.mark.parametrize(
+    "target", ["run", "test", "check", "conformance", "format", "bench", "torture", "workflows", "release"]
+)
 def test_make_lists_its_targets(target: str) -> None:
     listing = subprocess.run(
         ["make"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True

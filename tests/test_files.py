@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -144,3 +145,45 @@ def test_a_path_below_a_folder_has_no_links(tmp_path: Path) -> None:
     for path in ("out", "out/root", "missing"):
         with pytest.raises(OSError, match=r"No such|Not a directory|symbolic"):
             files.open_below(tmp_path / "root", path)
+
+
+def test_on_macos_a_flush_reaches_the_medium_once_for_a_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`fsync` of macOS leaves data in the cache of the disk; F_FULLFSYNC empties it."""
+    flushed: list[tuple[str, str]] = []
+    real_fsync = os.fsync
+
+    def path_of(descriptor: int) -> str:
+        return str(Path(f"/proc/self/fd/{descriptor}").readlink().relative_to(tmp_path))
+
+    def fsync(descriptor: int) -> None:
+        flushed.append(("fsync", path_of(descriptor)))
+        real_fsync(descriptor)
+
+    def control(descriptor: int, command: int) -> int:
+        assert command == 51
+        flushed.append(("full", path_of(descriptor)))
+        if refused:
+            raise OSError(errno.ENOTSUP, "not on this file system")
+        return 0
+
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", control)
+    monkeypatch.setattr(os, "fsync", fsync)
+    refused = False
+    with files.atomic_write(tmp_path / "a") as stream:
+        stream.write(b"new")
+    (what, temporary), *rest = flushed
+    assert (what, rest) == ("full", [("full", ".")])
+    assert temporary.endswith(".tmp")
+
+    flushed.clear()
+    (tmp_path / "tree" / "deep").mkdir(parents=True)
+    files.sync_tree(tmp_path / "tree")
+    assert flushed == [("fsync", "tree/deep"), ("full", "tree")]
+
+    flushed.clear()
+    refused = True
+    files.sync(tmp_path / "a")
+    assert flushed == [("full", "a"), ("fsync", "a")]

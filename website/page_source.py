@@ -11,6 +11,7 @@ from typing import Final
 #: Files of the site that are outside docs/, by their place in the repository.
 INCLUDED: Final[Mapping[str, str]] = {
     "CHANGELOG.md": "changelog.md",
+    "CODE_OF_CONDUCT.md": "code-of-conduct.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "src/dittybag/web/static/icon.svg": "images/icon.svg",

@@ -16,6 +16,11 @@ _OBJECTS_BETWEEN_COLLECTIONS: Final = 100_000
 
 
 def main() -> int:
+    if str(sys.platform) == "win32":
+        # Before everything that only exists elsewhere.
+        from dittybag.cli import windows
+
+        return windows.refuse(sys.argv[1:])
     status = _run(sys.argv[1:])
     # The process ends: the collector need not visit every object once more.
     gc.freeze()

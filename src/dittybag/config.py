@@ -390,13 +390,12 @@ def _twig_directory(environment: Mapping[str, str]) -> str:
 
 
 def _data_folder(environment: Mapping[str, str], program: str) -> str:
-    if str(sys.platform).startswith("linux"):
-        # Same result as platformdirs, without its import time at every start.
+    if str(sys.platform) == "darwin":
+        # Not XDG_DATA_HOME: applications do not get the variables of the shell, and would use another folder.
+        base = os.path.expanduser("~/Library/Application Support")  # noqa: PTH111
+    else:
         base = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")  # noqa: PTH111
-        return os.path.join(base, program)  # noqa: PTH118
-    from platformdirs import user_data_dir
-
-    return user_data_dir(program, appauthor=False)
+    return os.path.join(base, program)  # noqa: PTH118
 
 
 def _boolean(environment: Mapping[str, str], name: str, *, default: str = "") -> bool:

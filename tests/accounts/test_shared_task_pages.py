@@ -1,4 +1,4 @@
-"""Who sees and changes the tasks of a project in the web UI: members, readers and strangers."""
+"""Who sees and changes the tasks and pins of a project in the web UI: members, readers and strangers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import pytest
 
 from dittybag.services.caller import Caller
 from dittybag.services.task_queue import ClaimRequest
-from tests.accounts.accounts_world import TEAM_PROJECT, World
+from tests.accounts.accounts_world import HIDDEN_PROJECT, STRANGER, TEAM_PROJECT, World
 from tests.postgres_servers import PostgresServer
 from tests.web.browser_client import BrowserClient
 
 BOARD = f"/p/{TEAM_PROJECT}/tasks"
 NO_NUMBER = 987654
+NO_ID = "00000000-0000-7000-8000-000000000000"
 #: Texts of a task that strangers must not see.
 TITLE, LABEL, HOLDER, COMMENT = "Quarterly numbers", "confidential", "secret-agent", "Between us"
 
@@ -123,7 +124,7 @@ def test_a_task_of_a_hidden_project_does_not_exist_for_strangers(shared: World) 
         assert mallory.get(BOARD + path).status == 200
         for secret in (TITLE, LABEL, HOLDER, COMMENT):
             assert secret not in text, path
-    for path in ("", "/context", "/state?version=1"):
+    for path in ("", "/related", "/context", "/context/text", "/state?version=1"):
         found, missing = (mallory.get(f"{BOARD}/{each}{path}") for each in (number, NO_NUMBER))
         assert found.status == missing.status == 404
         assert _without_number(found.text, number) == _without_number(missing.text, NO_NUMBER)
@@ -159,6 +160,100 @@ def test_strangers_cannot_find_out_whether_a_project_or_a_task_exists(shared: Wo
     assert [answer.status for answer in answers] == [422, 422]
     assert TITLE not in answers[0].text
     assert f"task {number} does not exist" in answers[0].text
+
+
+CONTEXT = f"/p/{TEAM_PROJECT}/context"
+
+
+def test_members_pin_and_readers_see_what_agents_with_their_access_get(shared: World) -> None:
+    number, own = new_shared_task(shared), shared.new_task("alice")
+    alice, rita, bob = (browser(shared, name) for name in ("member", "read role", "other user"))
+    for item in (f"task:{number}", f"task:{own}", "notes"):
+        sent = alice.post("/p/team/pins", {"form_secret": alice.secret_of(CONTEXT), "pin": item})
+        assert sent.status == 303, item
+    seq = shared.last_change()
+    assert {TITLE, "word-of-alice", "notes"} <= _words(alice.get(CONTEXT).text)
+    assert "Pinned task task:" in alice.get(f"{CONTEXT}/text?budget=8000").text
+
+    for reader in (rita, browser(shared, "read scope")):
+        page = reader.get(CONTEXT).text
+        assert TITLE in page
+        assert "data-pins" not in page
+        assert "data-pins" not in reader.get(f"{BOARD}/{number}").text
+        refused = reader.post(
+            "/p/team/pins", {"form_secret": reader.secret_of(CONTEXT), "unpin": f"task:{number}"}
+        )
+        assert refused.status == 403
+        assert shared.last_change() == seq
+    # The task that is alice's alone is in the list without its title, and not in the packs of others.
+    page = rita.get(CONTEXT).text
+    assert f"task:{own}" in page
+    assert "deleted, or not visible to you" in page
+    for other in (rita, bob):
+        text = other.get(f"{CONTEXT}/text?budget=50000").text
+        assert TITLE in text
+        assert "word-of-alice" not in text + other.get(CONTEXT).text
+        assert other.get(f"{BOARD}/{own}/context").status == 404
+
+    undone = bob.post("/p/team/undo", {"form_secret": bob.secret_of(CONTEXT), "seq": str(seq)})
+    assert undone.status == 303
+    assert "file:///notes" not in bob.get(CONTEXT).text.partition('id="pins"')[2].partition("</ol>")[0]
+
+
+def test_a_pack_is_shown_for_agents_of_ones_own(shared: World) -> None:
+    project = shared.projects[TEAM_PROJECT]
+    for user in ("alice", "bob"):
+        caller = Caller(project, f"{user} via cursor", user, interface="mcp")
+        shared.run(shared.workspace.prompts.create(caller, name=f"by-{user}", content="Text"))
+    alice, bob = browser(shared, "member"), browser(shared, "other user")
+    assert "alice via cursor" in _agents(alice.get(CONTEXT).text)
+    assert "bob via cursor" not in _agents(alice.get(CONTEXT).text)
+    assert "prompt by-bob" in alice.get(f"{CONTEXT}/text?budget=8000&agent=alice+via+cursor").text
+    changes = bob.get(f"{CONTEXT}/text?budget=8000&agent=bob+via+cursor").text.partition("## Changed")[2]
+    assert "by-" not in changes
+
+
+def test_strangers_see_no_pins_and_no_packs(shared: World) -> None:
+    number = new_shared_task(shared)
+    mallory = browser(shared, "outsider")
+    own = shared.new_task("mallory")
+    assert mallory.get(f"{BOARD}/{own}").status == 200
+    assert "About this task" not in mallory.get(f"{BOARD}/{own}").text
+    for path in (CONTEXT, f"{CONTEXT}/text", f"{CONTEXT}/items?pin=a", f"{BOARD}/{own}/context"):
+        assert mallory.get(path).status == 404, path
+    seq = shared.last_change()
+    secret = mallory.secret_of(BOARD)
+    for item in (f"task:{number}", f"task:{own}", "notes", "nothing"):
+        for field in ("pin", "unpin"):
+            sent = mallory.post("/p/team/pins", {"form_secret": secret, field: item})
+            assert sent.status == 404, item
+            assert TITLE not in sent.text
+    assert shared.last_change() == seq
+    # What a member may not see cannot be pinned, and looks as if it did not exist.
+    alice = browser(shared, "member")
+    secret = alice.secret_of(CONTEXT)
+    hidden, private = shared.new_prompt(HIDDEN_PROJECT), shared.new_task(STRANGER)
+    for foreign, missing in (
+        (hidden[0], "nothing"),
+        (f"prompt:{hidden[1]}", f"prompt:{NO_ID}"),
+        (f"task:{private}", f"task:{NO_NUMBER}"),
+    ):
+        answers = [
+            alice.post("/p/team/pins", {"form_secret": secret, "pin": item}, hx_request="true")
+            for item in (foreign, missing)
+        ]
+        assert [answer.status for answer in answers] == [404, 404]
+        assert answers[0].text.replace(foreign, missing) == answers[1].text
+
+
+def _words(page: str) -> set[str]:
+    """Return which texts of the test's items are in the list of pins."""
+    pins = page.partition('id="pins"')[2].partition("</ol>")[0]
+    return {word for word in (TITLE, "word-of-alice", "notes") if word in pins}
+
+
+def _agents(page: str) -> str:
+    return page.partition('id="pack-agent"')[2].partition("</select>")[0]
 
 
 def _card(board: str, number: int) -> str:

@@ -12,11 +12,13 @@ from benchmarks.report import PAGE, fill_page
 from benchmarks.report_output import ReportTable, spread
 from benchmarks.results import BenchmarkRun
 
+from benchmarks import compared
 
-def test_every_benchmark_has_one_place_on_the_page() -> None:
-    page = PAGE.read_text()
+
+def test_every_benchmark_has_one_place_on_the_pages() -> None:
+    pages = PAGE.read_text() + compared.PAGE.read_text()
     for name in (*BENCHMARKS, *LONG):
-        assert page.count(f"<!-- results of {name} -->\n") == 1, name
+        assert pages.count(f"<!-- results of {name} -->\n") == 1, name
 
 
 def test_new_results_replace_those_of_the_last_run() -> None:

@@ -119,6 +119,37 @@ LOAD_SCRIPT = {
 }
 
 
+#: What the bash of macOS, version 3.2, lacks.
+OLD_BASH = """
+enable -n compopt
+complete() {
+    case " $* " in
+        *" nosort "*) echo "complete: nosort: invalid option name" >&2; return 2 ;;
+        *) builtin complete "$@" ;;
+    esac
+}
+"""
+
+
+def test_the_bash_of_macos_completes_names_and_files(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    dittybag(home, "project", "create", ODD_NAME)
+    (tmp_path / "a file.txt").write_text("")
+    terminal = ShellTerminal("bash", tmp_path, home)
+    try:
+        (tmp_path / "old_bash").write_text(OLD_BASH)
+        shown = terminal.type(
+            f". {tmp_path}/old_bash; {LOAD_SCRIPT['bash']}\rcd {tmp_path}; echo rea''dy\r", "ready"
+        )
+        assert "invalid option" not in shown
+        terminal.type("dittybag prompt list -p my\t", "ject")
+        shown = terminal.type("\x15dittybag import a\t", "txt")
+        shown += terminal.type("; echo do''ne\r", "done")
+        assert "not found" not in shown
+    finally:
+        terminal.close()
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_real_shell_completes_and_quotes_names(tmp_path: Path, shell: str) -> None:
     home = tmp_path / "home"

@@ -6,11 +6,13 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -154,6 +156,32 @@ def prime(
     output, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, ""), (process.returncode, errors)
     return output
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs packets of Linux")
+def test_no_write_blocks_longer_than_a_pipe_of_the_system_allows(home: Path, tmp_path: Path) -> None:
+    """A pipe of macOS that is ready for writing may have room for 512 bytes only: more would wait."""
+    dittybag(home, "prompt", "add", "rules", "Keep it short. " * 100)
+    dittybag(home, "pin", "rules")
+    (tmp_path / "sitecustomize.py").write_text("import select\nselect.PIPE_BUF = 512\n")
+    packets: list[bytes] = []
+    # On a busy machine, the command may reach its deadline and print nothing.
+    end = time.monotonic() + MOST_SECONDS
+    while not packets and time.monotonic() < end:
+        # Each write is a packet.
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            subprocess.run(
+                [sys.executable, "-m", "dittybag", "prime", "-p", "default"],
+                stdout=theirs.fileno(),
+                env=os.environ | {"DITTYBAG_HOME": str(home), "PYTHONPATH": str(tmp_path)},
+                check=True,
+                timeout=60,
+            )
+            theirs.close()
+            packets = list(iter(partial(ours.recv, 1 << 16), b""))
+    assert b"Keep it short." in b"".join(packets)
+    assert {len(packet) for packet in packets[:-1]} == {512}
 
 
 def kill_children(parent: int) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -734,3 +738,24 @@ def test_a_closed_stream_is_removed(server: HttpServerProcess, version: str) -> 
         wait_until(lambda: scrape_metrics(server)[STREAMS] == 1)
         server.post(tool_call("create_prompt", name="one", content="Words"))
         assert next_notification() == PROMPTS
+
+
+def test_a_low_limit_of_open_files_does_not_limit_the_connections(tmp_path: Path) -> None:
+    """macOS starts programs with a limit of 256 open files, which they may raise."""
+    command = ["sh", "-c", 'ulimit -Sn 64; exec "$@"', "sh", sys.executable, "-m", "dittybag", "serve"]
+    environment = os.environ | {"DITTYBAG_HOME": str(tmp_path)}
+    with (
+        subprocess.Popen(
+            [*command, "--http", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True, env=environment
+        ) as process,
+        ExitStack() as stack,
+    ):
+        stack.callback(process.terminate)
+        assert process.stderr is not None
+        port = int(process.stderr.readline().partition("127.0.0.1:")[2].partition("/")[0])
+        connections = []
+        for _ in range(150):
+            connection = stack.enter_context(closing(HTTPConnection("127.0.0.1", port, timeout=10)))
+            connection.request("GET", "/healthz")
+            connections.append(connection)
+        assert {connection.getresponse().status for connection in connections} == {200}

@@ -6,8 +6,9 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -366,6 +367,28 @@ def test_a_task_that_nobody_reads_is_ready_again(tmp_path: Path) -> None:
     task = show(tmp_path, 1)
     assert (task["status"], task["assignee"], task["claim"]) == ("todo", None, None)
     assert task["version"] == 3
+
+
+def test_a_signal_after_the_claim_does_not_lose_its_output(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"." * 512)
+    os.set_blocking(writer, True)
+    with waiting(tmp_path, stdout=writer) as process:
+        os.close(writer)
+        dittybag(tmp_path, "task", "add", "First")
+        deadline = time.monotonic() + TIMEOUT
+        while show(tmp_path, 1)["claim"] is None:
+            assert time.monotonic() < deadline
+        # It has claimed the task and cannot print it yet.
+        process.send_signal(signal.SIGTERM)
+        with os.fdopen(reader, "rb") as output:
+            printed = output.read()
+        process.communicate(timeout=TIMEOUT)
+    assert (process.returncode, "First" in printed.decode()) == (0, True)
+    assert show(tmp_path, 1)["status"] == "doing"
 
 
 def test_one_of_several_waiters_gets_each_task(tmp_path: Path) -> None:

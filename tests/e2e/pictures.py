@@ -30,6 +30,7 @@ TYPING: Final = 160
 READING: Final = 2200
 LETTERS_PER_FRAME: Final = 4
 TASK: Final = "Rotate the signing key !5 @auth-module due friday"
+PINNED: Final = ("refactor-guide", "explain-error")
 ERROR: Final = "sqlite3.OperationalError: no such table: users"
 
 
@@ -101,6 +102,16 @@ def picture_connect(page: Page, base: str) -> None:
     page.get_by_role("heading", name="Claude Code").first.wait_for()
 
 
+def picture_context(page: Page, base: str) -> None:
+    page.goto(f"{base}/context")
+    for name in PINNED:
+        page.get_by_label("Pin an item").fill(name)
+        page.get_by_role("button", name="Pin", exact=True).click()
+        page.get_by_text(f"Pinned “{name}”").wait_for()
+    page.goto(f"{base}/tasks/2/context")
+    page.locator(".pack-items").wait_for()
+
+
 PICTURES: Final = {
     "connect": picture_connect,
     "home": picture_home,
@@ -109,6 +120,7 @@ PICTURES: Final = {
     "tasks": picture_tasks,
     "graph": picture_graph,
     "activity": picture_activity,
+    "context": picture_context,
 }
 
 

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Dialog, Page
 
 from dittybag.assembly.workspace_session import with_workspace
 from dittybag.config import environment_with_home, settings
+from dittybag.domain.pins import MAX_PINS
 from dittybag.domain.prompts import Argument
 from dittybag.services.caller import Caller
 from dittybag.services.task_queue import ClaimRequest
@@ -82,6 +83,12 @@ async def create_hostile_entities(workspace: Workspace) -> None:
         )
         await _create_task(workspace, caller, number, payload, before)
         await workspace.projects.create(f"{line[:80]} {number}", actor=line[:90])
+    # Every fourth item is pinned, and the list has at most 50.
+    for number in range(0, len(PAYLOADS), 4):
+        caller = Caller(project.id, one_line(PAYLOADS[number])[:100])
+        for reference in (f"resource-{number}", f"task:{number + 1}"):
+            if len(await workspace.pins.all(caller)) < MAX_PINS:
+                await workspace.pins.add(caller, reference, None)
 
 
 async def _create_task(
@@ -237,7 +244,8 @@ def test_no_payload_runs_on_the_page_of_an_entity(
         "", "/activity", "/activity?kind=task", "/activity?kind=resource", "/activity?kind=project",
         "/projects", "/connect", "/libraries", "/tasks", "/tasks?by=project", "/tasks?by=priority",
         "/tasks/graph", "/tasks/graph?task=2", "/search?q=pwned", "/search?kind=task&q=script",
-        "/search?q=%3Cscript%3Epwned(0)%3C/script%3E",
+        "/search?q=%3Cscript%3Epwned(0)%3C/script%3E", "/context?query=pwned&budget=50000&agent=-",
+        "/context/items?pin=pwned", "/tasks/2/context?budget=50000&agent=-", "/tasks/6/context",
     ],
 )  # fmt: skip
 def test_no_payload_runs_on_other_pages(page: Page, server: WebServerProcess, path: str) -> None:
@@ -248,7 +256,8 @@ def test_no_payload_runs_on_other_pages(page: Page, server: WebServerProcess, pa
 def test_no_payload_runs_from_a_url(page: Page, server: WebServerProcess, watched_page: WatchedPage) -> None:
     paths = (
         "/search?q=", "/prompts?q=", "/prompts?tag=", "/tasks?project=", "/tasks?label=", "/tasks?assignee=",
-        "/tasks/graph?project=", "/activity?actor=",
+        "/tasks/graph?project=", "/activity?actor=", "/context?query=", "/context?agent=",
+        "/context?budget=",
     )  # fmt: skip
     for payload, path in list(zip(PAYLOADS, cycle(paths), strict=False))[::VISITED]:
         page.goto(f"{server.origin}/p/default{path}{quote(payload, safe='')}", wait_until="load")

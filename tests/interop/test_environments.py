@@ -10,6 +10,7 @@ import pytest
 
 from tests.interop import environments
 from tests.interop.environments import CONFORMANCE, PYTHON_1, TYPESCRIPT_1, Environment, SetupFailed
+from tests.interop.outdated import find_outdated
 
 
 @pytest.fixture
@@ -60,6 +61,21 @@ def test_only_the_named_environments_are_installed(cache: Path, capsys: pytest.C
     (CONFORMANCE.home / environments.STAMP).write_text(CONFORMANCE.stamp)
     assert environments.main("conformance") == 0
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_pin_is_outdated_if_its_generation_has_a_newer_version() -> None:
+    released = {
+        "mcp": ["1.30.0", "1.31.0", "1.32.0rc1", "2.0.0"],
+        "@modelcontextprotocol/conformance": ["0.1.16", "0.2.0-alpha.12", "0.2.0-alpha.13", "not-a-version"],
+        "@modelcontextprotocol/sdk": [TYPESCRIPT_1.pins["@modelcontextprotocol/sdk"]],
+    }
+    pinned = [msgspec.structs.replace(PYTHON_1, pins={"mcp": "1.30.0"}), CONFORMANCE, TYPESCRIPT_1]
+    pinned[1] = msgspec.structs.replace(CONFORMANCE, pins=dict.fromkeys(CONFORMANCE.pins, "0.2.0-alpha.12"))
+    found = list(find_outdated(pinned, lambda language, package: released[package]))
+    assert found == [
+        ("mcp", "1.30.0", "1.31.0"),
+        ("@modelcontextprotocol/conformance", "0.2.0-alpha.12", "0.2.0a13"),
+    ]
 
 
 def test_the_build_of_an_interrupted_run_is_removed_and_that_of_a_running_one_is_kept(cache: Path) -> None:

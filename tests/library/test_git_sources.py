@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -294,6 +296,17 @@ def ended(process: int) -> bool:
             return True
         os.sched_yield()
     return False
+
+
+def test_a_process_with_many_open_files_can_fetch(repository: Path, home: str) -> None:
+    """`select` fails for descriptors above 1023, which a server with many connections has."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1200), hard))
+    with ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in range(1050):
+            stack.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        assert read_files(Path(add(home, f"file://{repository}").path)) == FILES
 
 
 def test_progress_is_reported(repository: Path, home: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import unicodedata
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -167,6 +168,25 @@ async def test_a_deleted_library_is_no_longer_listed(tmp_path: Path) -> None:
             await service.render("lib:p0", {})
 
 
+async def test_names_are_composed_that_a_file_system_stores_apart(tmp_path: Path) -> None:
+    """Some file systems of macOS store a letter and its accent as two characters."""
+    folder = tmp_path / "libraries" / unicodedata.normalize("NFD", "Café")
+    folder.mkdir(parents=True)
+    (folder / unicodedata.normalize("NFD", "résumé.md")).write_text("text")
+    async with running_service(tmp_path) as service:
+        assert await names(service) == [unicodedata.normalize("NFC", "café:résumé")]
+
+
+def test_a_change_that_the_system_reports_under_another_name_is_not_missed(tmp_path: Path) -> None:
+    """macOS reports paths as they are on disk; the settings may have other letters in them."""
+    (tmp_path / "libraries" / "a").mkdir(parents=True)
+    folders = Directories(str(tmp_path)).scan()
+    root = tmp_path.resolve() / "libraries"
+    assert folders.containing([f"{root}/a/x.md", f"{root}/b"]) == {f"{root}/a", f"{root}/b"}
+    assert folders.containing([str(root)]) == set()
+    assert folders.containing([f"{root}/a/x.md", f"{root.parent}/LIBRARIES/a/x.md"]) is None
+
+
 async def test_after_many_changes_the_libraries_match_the_disk(tmp_path: Path) -> None:
     """3,000 changes without a pause: in place, by rename, in two writes, and by delete and re-create."""
     folders = [write(tmp_path, f"lib_{number:02}", count=20) for number in range(50)]
@@ -260,6 +280,10 @@ async def test_the_reports_follow_links_that_break_and_are_repaired(tmp_path: Pa
         link.unlink()
         link.symlink_to(tmp_path / "nowhere")
         await until(reported(1))
-        assert service.stamp() != stamp
+
+        async def has_new_stamp() -> bool:
+            return service.stamp() != stamp
+
+        await until(has_new_stamp)
         link.unlink()
         await until(reported(0))

@@ -39,6 +39,11 @@ def run_tool(module: str, *arguments: str | Path, cwd: Path = ROOT) -> str:
 def build(folder: Path) -> Distributions:
     """Build both files from the source tree, without network access."""
     run_tool("hatchling", "build", "-d", folder)
+    return find(folder)
+
+
+def find(folder: Path) -> Distributions:
+    """Return the files in a folder."""
     (wheel,) = folder.glob("dittybag-*.whl")
     (sdist,) = folder.glob("dittybag-*.tar.gz")
     return Distributions(wheel, sdist)

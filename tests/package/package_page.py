@@ -29,7 +29,6 @@ REASONS: Final = {
     "minijinja": "templates of prompts and of the web UI",
     "msgspec": "JSON, and validation of everything that comes from outside",
     "nh3": "removes unsafe HTML from what the web UI shows",
-    "platformdirs": "finds the data folder on macOS and Linux",
     "pygments": "highlights code in the web UI",
     "pyjwt": "verifies access tokens; the extra `crypto` verifies their signatures",
     "pyyaml": "front matter of prompt files",

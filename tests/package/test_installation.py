@@ -21,6 +21,7 @@ import pytest
 import dittybag
 from tests.package.distributions import Distributions
 from tests.package.installation import SUPPORTED, Installation, find_python
+from tests.programs import skip_unless_ci
 
 _RUNNING: Final = f"{sys.version_info[0]}.{sys.version_info[1]}"
 _EVERYWHERE: Final = bool(os.environ.get("INSTALLS"))
@@ -38,7 +39,7 @@ def test_an_installation_works_and_leaves_only_data(
 ) -> None:
     python = find_python(version)
     if python is None:
-        pytest.skip(f"this machine has no Python {version}")
+        skip_unless_ci(f"this machine has no Python {version}")
     file: Path = getattr(distributions, kind)
     installed = Installation(tmp_path, python, f"dittybag[postgres,oauth] @ {file.as_uri()}")
     assert installed.run("--version") == f"dittybag {dittybag.__version__}\n"

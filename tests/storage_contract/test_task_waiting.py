@@ -123,9 +123,8 @@ async def test_a_call_that_is_cancelled_at_any_moment_leaves_nothing_claimed(ses
     rng = random.Random(SEED)
     task = await add(session)
     one = agent(session)
-    start = time.perf_counter()
-    claimed = await waiting(one)
-    duration = time.perf_counter() - start
+    found, duration = await _time_claim(one, task)
+    claimed: ClaimedTask | None = found
     cancelled = 0
     for number in range(CANCELLATIONS):
         if claimed is not None:
@@ -144,6 +143,19 @@ async def test_a_call_that_is_cancelled_at_any_moment_leaves_nothing_claimed(ses
         assert bool(held) == (claimed is not None), f"cancellation {number}"
         assert not session.workspace.task_waiting._waiters
     assert cancelled > CANCELLATIONS / 3
+
+
+async def _time_claim(one: StoreSession, task: Task) -> tuple[ClaimedTask, float]:
+    """Claim a task a few times. Return the last claim, and how long the fastest took, in seconds."""
+    durations: list[float] = []
+    while True:
+        start = time.perf_counter()
+        claimed = await waiting(one)
+        durations.append(time.perf_counter() - start)
+        assert claimed is not None
+        if len(durations) == 5:
+            return claimed, min(durations)
+        await one.workspace.task_queue.release(one.caller, task.id, fence=claimed.claim.fence)
 
 
 async def _pass(call: asyncio.Task[object], number: int, seconds: float) -> None:

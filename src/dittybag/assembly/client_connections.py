@@ -26,7 +26,7 @@ from dittybag.domain.text import one_line
 from dittybag.web.web_context import ClientEntry, ConnectionFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _NAME: Final = "dittybag"
 _DEMO: Final = (
@@ -58,6 +58,20 @@ def launch(settings: Settings, options: Sequence[str]) -> Launch:
     variables = {"DITTYBAG_HOME": settings.home} if settings.has_custom_home else {}
     command, prefix = program()
     return Launch(command, prefix, ("serve", *options), variables)
+
+
+def serve_options(given: Mapping[str, str | None]) -> list[str]:
+    """Return the options of `dittybag serve` that `dittybag connect` writes.
+
+    `given`: the values of --workspace, --db, --project and --profile that were chosen.
+    """
+    values = {
+        "--workspace": given.get("--workspace"),
+        "--db": given.get("--db"),
+        "--project": given.get("--project") or AUTOMATIC,
+        "--profile": given.get("--profile") or CONNECTED_PROFILE,
+    }
+    return [part for name, value in values.items() if value is not None for part in (name, value)]
 
 
 def absolute_database(settings: Settings) -> str:
@@ -183,9 +197,11 @@ class LocalConnections:
     def _launch(self, project: str) -> Launch:
         """How a client starts this program with the same database."""
         settings = self._settings
-        options = [] if settings.is_default_database else ["--db", absolute_database(settings)]
-        options += ["--project", AUTOMATIC if project == DEFAULT_PROJECT else project]
-        return launch(settings, [*options, "--profile", CONNECTED_PROFILE])
+        given = {
+            "--db": None if settings.is_default_database else absolute_database(settings),
+            "--project": None if project == DEFAULT_PROJECT else project,
+        }
+        return launch(settings, serve_options(given))
 
 
 def _machine() -> LocalMachine | None:

@@ -23,6 +23,8 @@ from dittybag.assembly.automatic_backups import (
     unwritable_folder,
 )
 from dittybag.assembly.backup_names import has_automatic_backups
+from dittybag.assembly.mounts import file_system_type
+from dittybag.assembly.store_factory import database_name, is_file
 from dittybag.assembly.tool_costs import ToolCost, tool_costs
 from dittybag.config import Settings
 from dittybag.domain.display import format_count, format_moment, format_size
@@ -42,6 +44,7 @@ __all__ = [
     "finding_from_error",
     "rebuild_search_index",
     "run_checks",
+    "schema_finding",
 ]
 
 Level = Literal["ok", "note", "warning", "error"]
@@ -58,20 +61,27 @@ _PROBLEMS: Final = 5
 #: At most this many files of a folder are checked.
 _MAX_FILES: Final = 10_000
 
-#: Network file systems, by their Linux names.
+#: The beginnings of the names of file systems that other machines share, as Linux and macOS name them.
 _NETWORK_FILE_SYSTEMS: Final = (
     "nfs",
     "cifs",
     "smb",
     "9p",
     "afs",
+    "afpfs",
     "ceph",
     "glusterfs",
     "ncpfs",
     "davfs",
+    "webdav",
     "fuse.sshfs",
     "fuse.rclone",
 )
+#: Folders that a virtual machine or container shares with the system around it.
+_SHARED_FOLDERS: Final = ("virtiofs", "vboxsf", "prl_fs", "vmhgfs", "fuse.vmhgfs", "fuse.grpcfuse", "osxfs")
+#: The drives of Windows in WSL 1. In WSL 2, they are 9p or virtiofs.
+_WINDOWS_DRIVES: Final = "drvfs"
+_WSL_KERNEL: Final = "microsoft"
 
 
 class Finding(Struct, frozen=True):
@@ -123,6 +133,8 @@ def rebuild_search_index(settings: Settings) -> None:
 
 def run_checks(settings: Settings, report: ReportProgress) -> DoctorReport:
     """Run every check. Changes nothing."""
+    if not is_file(settings.database):
+        return _check_server(settings, report)
     largest: list[list[LargeEntity]] = [[], []]
     findings = [
         *_run_check("dittybag", _program),
@@ -137,6 +149,20 @@ def run_checks(settings: Settings, report: ReportProgress) -> DoctorReport:
     if not any(finding.level == "error" for finding in findings):
         findings += _run_check("published files", lambda: _published_files(settings))
     return DoctorReport(os.path.abspath(settings.database), findings, tool_costs(), *largest)  # noqa: PTH100
+
+
+def _check_server(settings: Settings, report: ReportProgress) -> DoctorReport:
+    """Check whether a PostgreSQL database can be opened, and the libraries."""
+    from dittybag.assembly.postgres_checks import database_findings
+
+    report("Connecting to the database")
+    findings = [
+        *_run_check("dittybag", _program),
+        *_run_check("database", lambda: database_findings(settings.database)),
+    ]
+    report("Reading the libraries")
+    findings += _run_check("libraries", lambda: _libraries(settings))
+    return DoctorReport(database_name(settings.database), findings, tool_costs(), [], [])
 
 
 def finding_from_error(topic: str, error: Exception) -> Finding:
@@ -236,32 +262,21 @@ def _permissions(path: str) -> Iterator[Finding]:
 
 
 def _file_system(path: str) -> Iterator[Finding]:
-    kind = _file_system_type(path)
-    if kind.startswith(_NETWORK_FILE_SYSTEMS):
-        message = f"{path} is on a network file system ({kind}), where SQLite databases can be damaged"
-        yield Finding(
-            "note",
-            "file system",
-            message,
-            "Move the database to a local disk, and write backups to the network",
-        )
-
-
-def _file_system_type(path: str) -> str:
-    """The type of the file system as Linux names it; empty on other systems."""
-    try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            mounts = [line.split(" ") for line in file]
-    except OSError:
-        return ""
-    real = os.path.realpath(path)
-    best, kind = "", ""
-    for fields in mounts:
-        # https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html: spaces are written as \040.
-        point = fields[4].replace("\\040", " ")
-        if len(point) >= len(best) and os.path.join(real, "").startswith(os.path.join(point, "")):  # noqa: PTH118
-            best, kind = point, fields[fields.index("-") + 1]
-    return kind
+    kind = file_system_type(path)
+    if not kind.startswith((*_NETWORK_FILE_SYSTEMS, *_SHARED_FOLDERS, _WINDOWS_DRIVES)):
+        return
+    level: Level = "note"
+    fix = "Move the database to a local disk, and write backups to the network"
+    if kind.startswith(_WINDOWS_DRIVES) or _WSL_KERNEL in platform.release().lower():
+        level = "warning"
+        where = f"a drive of Windows ({kind})"
+        fix = "Move the database into the file system of WSL, such as ~/.local/share/dittybag"
+    elif kind.startswith(_SHARED_FOLDERS):
+        where = f"a folder that is shared with another system ({kind})"
+    else:
+        where = f"a network file system ({kind})"
+    message = f"{path} is on {where}, where locks are not reliable and SQLite databases can be damaged"
+    yield Finding(level, "file system", message, fix)
 
 
 def _write_ahead_log(path: str) -> Iterator[Finding]:
@@ -280,7 +295,7 @@ def _inside(
     path = settings.database
     with open_snapshot(path) as connection:
         number = integrity_check.schema_version(connection)
-        yield from _schema_version(number)
+        yield schema_finding(number, copy="dittybag backup FILE")
         if number and integrity_check.journal_mode(connection) != "wal":
             message = "The database does not use a write-ahead log, so readers and writers block each other"
             command = f'sqlite3 {shlex.quote(path)} "PRAGMA journal_mode = wal"'
@@ -301,17 +316,17 @@ def _inside(
             largest[:] = integrity_check.largest(connection, _LARGEST)
 
 
-def _schema_version(number: int) -> Iterator[Finding]:
+def schema_finding(number: int, *, copy: str) -> Finding:
+    """Compare a schema version with that of this program. `copy`: the command that copies the database."""
     if number > NEWEST_SCHEMA:
-        message = f"The database has schema {number}; this version knows up to {NEWEST_SCHEMA}"
-        yield Finding("error", "schema", message, "Upgrade Dittybag: a newer version wrote this database")
-    elif number < NEWEST_SCHEMA:
+        message = f"The database has schema {number}; Dittybag {__version__} knows up to {NEWEST_SCHEMA}"
+        return Finding("error", "schema", message, "Upgrade Dittybag: a newer version wrote this database")
+    if number < NEWEST_SCHEMA:
         message = (
             f"The database has schema {number}; the next server or command upgrades it to {NEWEST_SCHEMA}"
         )
-        yield Finding("note", "schema", message, "To keep a copy of the old version: dittybag backup FILE")
-    else:
-        yield Finding("ok", "schema", f"Schema {number}, the newest")
+        return Finding("note", "schema", message, f"To keep a copy of the old version: {copy}")
+    return Finding("ok", "schema", f"Schema {number}, the newest")
 
 
 _SOUND: Final[dict[CheckedPart, tuple[str, str]]] = {

@@ -26,7 +26,7 @@ def entry_problem(value: Any) -> str | None:
     if not _is_program(launch.command):
         return f"the program {launch.command} does not exist"
     database, workspace, project = (
-        _option(launch.arguments, name) for name in ("--db", "--workspace", "--project")
+        serve_option(launch.arguments, name) for name in ("--db", "--workspace", "--project")
     )
     try:
         chosen = settings(_environment(launch.variables), db=database, workspace=workspace, project=project)
@@ -41,7 +41,7 @@ def _is_program(command: str) -> bool:
     return shutil.which(os.path.expanduser(command)) is not None  # noqa: PTH111
 
 
-def _option(arguments: Sequence[str], name: str) -> str | None:
+def serve_option(arguments: Sequence[str], name: str) -> str | None:
     """Return the value of an option of `dittybag serve`; the last one counts."""
     value = None
     for argument, following in zip(arguments, [*arguments[1:], None], strict=True):

@@ -7,9 +7,9 @@ import os
 import signal
 import socket
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from dittybag.http.request_budgets import RequestLimiter
 
 _log = logging.getLogger("dittybag")
+
+#: As many files and connections as a process can have open on every macOS.
+_MAX_DESCRIPTORS: Final = 10_240
 
 
 def serve_http(
@@ -144,8 +147,20 @@ async def _exit_when_idle(idle: IdleTimer) -> None:
     signal.raise_signal(signal.SIGTERM)
 
 
+def _raise_descriptor_limit() -> None:
+    """Allow more open connections: macOS starts programs with a limit of 256 descriptors."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def _listen(host: str, port: int) -> socket.socket:
     """Return a listening socket. Raises `SettingsError`."""
+    _raise_descriptor_limit()
     try:
         return listening_socket(host, port)
     except OSError as error:

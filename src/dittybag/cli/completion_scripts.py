@@ -11,7 +11,7 @@ _dittybag_completion() {
     {
         IFS= read -r kind || return 0
         if [[ $kind != names ]]; then
-            compopt -o default
+            compopt -o default 2>/dev/null
             return 0
         fi
         while IFS= read -r reply; do
@@ -20,11 +20,14 @@ _dittybag_completion() {
     } < <(_DITTYBAG_COMPLETE=bash dittybag -- "${COMP_LINE:0:COMP_POINT}" "$COMP_WORDBREAKS" "$COMP_TYPE" \
         2>/dev/null)
     if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[=:] ]]; then
-        compopt -o nospace
+        compopt -o nospace 2>/dev/null
     fi
+    return 0
 }
 
-complete -o nosort -F _dittybag_completion dittybag
+# The bash of macOS, 3.2, has neither `nosort` nor `compopt`.
+complete -o nosort -F _dittybag_completion dittybag 2>/dev/null ||
+    complete -o default -F _dittybag_completion dittybag
 """
 
 _ZSH: Final = r"""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import msgspec
 
 from dittybag.cli.colours import AMBER, GREEN, GREY, RED
 from dittybag.cli.connect_hooks import require_hooks
@@ -35,7 +36,6 @@ from dittybag.clients.client_errors import (
 from dittybag.clients.known_clients import CLIENTS, SCOPES, ConfigScope, LocalMachine, McpClient
 from dittybag.config import CONNECTED_PROFILE, home, settings_from_process
 from dittybag.domain.display import format_count
-from dittybag.domain.projects import AUTOMATIC
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ _HOOKS: Final = {
     "installed": "yes",
     "partial": "partly",
     "broken": "broken",
+    "outdated": "outdated",
     "absent": "no",
     "unreadable": "cannot be read",
 }
@@ -238,7 +239,7 @@ def _target(client: McpClient, scope: ConfigScope, machine: LocalMachine, name: 
 
 def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
     """Return how a client starts this program with these options. Raises `SettingsError`."""
-    from dittybag.assembly.client_connections import absolute_database, launch
+    from dittybag.assembly.client_connections import absolute_database, launch, serve_options
 
     settings = options.settings
     if profile is not None:
@@ -248,12 +249,10 @@ def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
     given = {
         "--workspace": options.workspace,
         "--db": None if options.db is None else absolute_database(settings),
-        "--project": options.project or AUTOMATIC,
-        "--profile": CONNECTED_PROFILE if profile is None else profile,
+        "--project": options.project,
+        "--profile": profile,
     }
-    return launch(
-        settings, [part for name, value in given.items() if value is not None for part in (name, value)]
-    )
+    return launch(settings, serve_options(given))
 
 
 def _summary(count: int, failed: int, *, is_removal: bool) -> str:
@@ -395,6 +394,7 @@ def _list_clients(machine: LocalMachine, name: str, launch: Launch) -> None:
                     "state": status.state,
                     "names": status.names,
                     "broken": dict(status.broken),
+                    "outdated": dict(status.outdated),
                     "problem": status.problem or None,
                     "file": str(target.file),
                     "hooks": None if hooks is None else hooks.state,
@@ -428,6 +428,7 @@ def _statuses(
     machine: LocalMachine, name: str, launch: Launch
 ) -> Iterator[tuple[ConfigTarget, bool, ConnectionStatus, HooksStatus | None]]:
     from dittybag.assembly.entry_check import entry_problem
+    from dittybag.assembly.outdated_entries import outdated_entries
     from dittybag.cli.connect_hooks import status_of_hooks
     from dittybag.clients.connector import ConfigTarget, connection_status
     from dittybag.clients.hooks import HookTarget
@@ -440,7 +441,9 @@ def _statuses(
             hooks_status = None if hooks is None else status_of_hooks(hooks)
             has_hooks = hooks_status is not None and hooks_status.state != "absent"
             if target is not None and (scope == "user" or has_hooks or os.path.lexists(target.file)):
-                yield target, found, connection_status(target, launch, entry_problem), hooks_status
+                status = connection_status(target, launch, entry_problem)
+                outdated = outdated_entries(target, home(os.environ))
+                yield target, found, msgspec.structs.replace(status, outdated=outdated), hooks_status
 
 
 def _is_installed(client: McpClient, machine: LocalMachine) -> bool:
@@ -454,11 +457,17 @@ def _state(status: ConnectionStatus, name: str) -> str:
     if status.state == "connected":
         others = ", ".join(other for other in status.names if other != name)
         state = f"connected as {one_line(others)}" if name not in status.names else "connected"
-        return "; ".join([state, *map(_broken_entry, status.broken.items())])
+        return "; ".join([state, *_outdated(status), *map(_broken_entry, status.broken.items())])
     if status.state == "broken" and name not in status.broken:
         return "; ".join(map(_broken_entry, status.broken.items()))
+    if status.outdated:
+        return "; ".join(_outdated(status))
     label = _STATES[status.state]
     return f"{label}: {one_line(status.problem)}" if status.problem else label
+
+
+def _outdated(status: ConnectionStatus) -> list[str]:
+    return [f"{one_line(name)} is outdated: {one_line(reason)}" for name, reason in status.outdated.items()]
 
 
 def _broken_entry(entry: tuple[str, str]) -> str:

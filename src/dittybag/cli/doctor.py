@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from dittybag.cli.output import pad, print_json, progress
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.table import print_table
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.config import home
 from dittybag.domain.display import format_count
 from dittybag.domain.text import one_line
 
@@ -46,7 +48,8 @@ def command(options: WorkspaceOptions, *, fix: bool) -> int:
     """Check for problems and suggest fixes.
 
     Checks the database, its search index and change log, the libraries and the MCP clients, and reports the
-    size of the tool definitions. Nothing is changed without --fix. The exit status is 1 if there are errors.
+    size of the tool definitions. Of a PostgreSQL database, only the server and the schema are checked.
+    Nothing is changed without --fix. The exit status is 1 if there are errors.
 
     \b
     Examples:
@@ -55,7 +58,8 @@ def command(options: WorkspaceOptions, *, fix: bool) -> int:
     """
     from dittybag.assembly.doctor_checks import run_checks
 
-    settings = options.file_settings
+    # Only the indexes of a file can be rebuilt.
+    settings = options.file_settings if fix else options.settings
     with progress() as show:
         health = run_checks(settings, show)
         fixed, more = False, []
@@ -95,8 +99,10 @@ def _rebuild_index(settings: Settings) -> list[Finding]:
 def _client_findings() -> list[Finding]:
     """Return findings about the connected MCP clients."""
     from dittybag.assembly.doctor_checks import Finding
+    from dittybag.assembly.outdated_entries import update_command
     from dittybag.cli.connect import client_statuses
 
+    ours = home(os.environ)
     try:
         statuses = client_statuses()
     except Exception as error:  # noqa: BLE001  # files of other programs may hold anything
@@ -121,6 +127,26 @@ def _client_findings() -> list[Finding]:
         for target, _, hooks in statuses
         if hooks is not None and hooks.state == "broken"
     ]
+    findings += [
+        Finding(
+            "note",
+            "clients",
+            f"{target.client.title}: the entry '{name}' in {target.file} is outdated: {reason}",
+            f"{update_command(target, name, ours)} updates it",
+        )
+        for target, status, _ in statuses
+        for name, reason in status.outdated.items()
+    ]
+    findings += [
+        Finding(
+            "note",
+            "clients",
+            f"{target.client.title}: an older version of Dittybag wrote the hooks",
+            f"{_command(target)} --hooks updates them",
+        )
+        for target, _, hooks in statuses
+        if hooks is not None and hooks.state == "outdated"
+    ]
     connected = sorted({target.client.name for target, status, _ in statuses if status.state == "connected"})
     if connected:
         findings.append(Finding("ok", "clients", f"Connected: {', '.join(connected)}"))
@@ -136,9 +162,13 @@ def _entry_fix(target: ConfigTarget, name: str) -> str:
     return _fix(target, "" if name == "dittybag" else f" --name {shlex.quote(name)}")
 
 
-def _fix(target: ConfigTarget, options: str) -> str:
+def _command(target: ConfigTarget) -> str:
     scope = "" if target.scope == "user" else f" --scope {target.scope}"
-    command = f"dittybag connect {target.client.name}{scope}{options}"
+    return f"dittybag connect {target.client.name}{scope}"
+
+
+def _fix(target: ConfigTarget, options: str) -> str:
+    command = f"{_command(target)}{options}"
     return f"{command} replaces it, {command} --remove removes it"
 
 

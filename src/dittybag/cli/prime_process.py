@@ -14,7 +14,8 @@ from typing import Final
 _DEADLINE: Final = 1.0
 #: More output than this is a failure: a pack of the largest budget is smaller.
 _MAX_OUTPUT: Final = 4 * 1024 * 1024
-_PIPE_BYTES: Final = 4096
+#: What a pipe that is ready takes without blocking: 4096 bytes on Linux, 512 on macOS.
+_PIPE_BYTES: Final = select.PIPE_BUF
 _LOG: Final = "prime.log"
 _MAX_LOG_BYTES: Final = 64 * 1024
 _MAX_REASON: Final = 500

@@ -104,8 +104,9 @@ def claim_next(
             found = await session.workspace.task_waiting.claim_next(
                 session.caller, request, wait, _waiting_reporter()
             )
-        if found is not None:
-            await _hand_over(session, found)
+            # A signal must not end the process between the claim and its output.
+            if found is not None:
+                await _hand_over(session, found)
         return found is not None
 
     # Without a database, it would wait for tasks of an empty temporary one.

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dittybag.clients import config_files
 from dittybag.clients.client_errors import ClientFileError, ClientFileRefused, MalformedConfig
-from dittybag.clients.edit_records import EditRecord
+from dittybag.clients.edit_records import EditRecord, EditRecords
 from dittybag.clients.entry_edits import (
     Entry,
     EntryChange,
@@ -20,6 +20,7 @@ from dittybag.clients.entry_edits import (
     plan_write,
 )
 from dittybag.clients.known_clients import ConfigScope, LocalMachine, McpClient
+from dittybag.clients.reversible_edits import are_in_place, shift_edits
 
 _HOME: Final = "DITTYBAG_HOME"
 #: The keys that Dittybag writes; the user may have added others.
@@ -97,6 +98,8 @@ class ConnectionStatus(Struct, frozen=True, kw_only=True):
     problem: str = ""
     #: The entries that start any installation of Dittybag and do not work, with the reason.
     broken: Mapping[str, str] = {}
+    #: The entries that work, but that `connect` would write differently, with the reason.
+    outdated: Mapping[str, str] = {}
 
 
 def parse_launch(value: Any) -> Launch | None:
@@ -169,6 +172,27 @@ def connection_status(
     if broken:
         return ConnectionStatus(state="broken", problem=next(iter(broken.values())), broken=broken)
     return ConnectionStatus(state="other" if target.name in entries else "absent")
+
+
+def written_entries(target: ConfigTarget, home: str) -> dict[str, Any]:
+    """The entries of Dittybag that are as `connect` has written them, by name."""
+    try:
+        text = config_files.read(target.file).text
+        entries = target.client.format.entries(text)
+    except (ClientFileError, MalformedConfig):
+        return {}
+    records = EditRecords(home)
+    found: dict[str, Any] = {}
+    for name, value in entries.items():
+        if not _starts_dittybag(value):
+            continue
+        entry = target.client.format.find(text, name)
+        written = records.read(target.file, name)
+        if entry is not None and any(
+            are_in_place(text, shift_edits(record.applied, entry.at)) for record in written
+        ):
+            found[name] = value
+    return found
 
 
 def _change(

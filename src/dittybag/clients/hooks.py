@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,14 @@ from msgspec import Struct
 
 from dittybag.clients import config_files
 from dittybag.clients.client_errors import ClientFileError, ClientFileRefused, MalformedConfig
-from dittybag.clients.connector import EntryCheck, Launch, assume_working, is_encodable, resolve_links
+from dittybag.clients.connector import (
+    EntryCheck,
+    Launch,
+    assume_working,
+    is_encodable,
+    parse_launch,
+    resolve_links,
+)
 from dittybag.clients.edit_records import EditRecord, EditRecords
 from dittybag.clients.entry_edits import (
     Entry,
@@ -71,8 +79,8 @@ class HooksResult(Struct, frozen=True, kw_only=True):
 class HooksStatus(Struct, frozen=True, kw_only=True):
     """Whether a client runs `dittybag prime`."""
 
-    #: `partial`: not for every event; `broken`: a hook does not work.
-    state: Literal["installed", "partial", "broken", "absent", "unreadable"]
+    #: `partial`: not for every event; `broken`: a hook does not work; `outdated`: an older version wrote it.
+    state: Literal["installed", "partial", "broken", "outdated", "absent", "unreadable"]
     events: tuple[str, ...] = ()
     problem: str = ""
 
@@ -153,8 +161,10 @@ def hooks_status(target: HookTarget, check: EntryCheck = assume_working) -> Hook
                 return HooksStatus(state="broken", events=events, problem=reason)
     if not events:
         return HooksStatus(state="absent")
-    is_complete = len(events) == len(target.hooks.events)
-    return HooksStatus(state="installed" if is_complete else "partial", events=events)
+    if len(events) < len(target.hooks.events):
+        return HooksStatus(state="partial", events=events)
+    is_outdated = any(_is_outdated(target, entries[event]) for event in events)
+    return HooksStatus(state="outdated" if is_outdated else "installed", events=events)
 
 
 def created_paths(client: McpClient, machine: LocalMachine, home: str) -> set[Path]:
@@ -190,6 +200,16 @@ def _plan_install(
     if not entry.is_own(found.value):
         raise MalformedConfig(f"{entry.foreign}; change its command manually")
     return plan_write(entry, text, _with_command(found.value, command), records)
+
+
+def _is_outdated(target: HookTarget, value: Any) -> bool:
+    """Whether a hook is as Dittybag has written it, but with another command than it writes now."""
+    for handler in _handlers(value):
+        launch = parse_launch(_server_entry(handler))
+        if launch is not None and value == target.hooks.value(handler["command"]):
+            now = hook_command(launch, target.hooks, sys.platform)
+            return _split(handler["command"]) != _split(now)
+    return False
 
 
 def _with_command(value: Mapping[str, Any], command: str) -> dict[str, Any]:

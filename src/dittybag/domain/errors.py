@@ -76,6 +76,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, dataclass
 
 from msgspec import Struct
 
+from dittybag import __version__
 from dittybag.domain.times import iso
 
 if TYPE_CHECKING:
@@ -753,6 +754,8 @@ class StorageTooNew(StorageError):
         self.found = found
         self.known = known
         super().__init__(where)
+        self.summary += f". It has schema {found}, and Dittybag {__version__} knows up to {known}"
+        self.args = (f"{self.summary}. {self.advice}",)
 
 
 class StorageClosed(StorageError):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag.domain.errors import clip
 from dittybag.domain.text import one_line
@@ -49,12 +50,30 @@ class PackItem(Struct, frozen=True, kw_only=True):
     start: int = 0
 
 
+class PackEntry(Struct, frozen=True, kw_only=True):
+    """What a pack shows of an item or of a change, for people who look at the pack."""
+
+    key: str
+    role: str
+    ref: str
+    title: str
+    #: 0 if it was left out.
+    tokens: int = 0
+    #: The number of characters of its text in the pack, and of the whole text.
+    shown: int = 0
+    length: int = 0
+
+
 class Pack(Struct, frozen=True):
     """A pack as text, and the versions of the items in it by key."""
 
     text: str
     tokens: int
     items: dict[str, int]
+    #: What is in it, in order.
+    entries: tuple[PackEntry, ...] = ()
+    #: What would be in it with a larger budget, as far as that was looked for.
+    left_out: tuple[PackEntry, ...] = ()
 
 
 class Blocks:
@@ -66,24 +85,33 @@ class Blocks:
         self.used = 0
         self.texts: list[str] = []
         self.items: dict[str, int] = {}
+        self.entries: list[PackEntry] = []
+        self.left_out: list[PackEntry] = []
 
     def add(self, item: PackItem, most: int) -> bool:
         """Add an item with a text of at most `most` tokens. Returns whether it fits at all."""
         for room in (min(most, self.room), 0):
-            block = _render(item, room)
+            block, shown = _render(item, room)
             tokens = estimate_tokens(block)
             if tokens <= self.room:
                 self._append(block, tokens)
                 self.items[item.key] = item.version
+                self.entries.append(_entry_of(item, tokens=tokens, shown=shown))
                 return True
         return False
 
-    def add_line(self, line: str) -> bool:
-        """Add a line. Returns whether it fits."""
+    def leave_out(self, items: Iterable[PackItem]) -> None:
+        """Record items that do not fit."""
+        self.left_out += map(_entry_of, items)
+
+    def add_line(self, line: str, entry: PackEntry | None = None) -> bool:
+        """Add a line, which shows an entry or none. Returns whether it fits."""
         tokens = estimate_tokens(line) + 1
         if tokens > self.room:
             return False
         self._append(f"{line}\n", tokens)
+        if entry is not None:
+            self.entries.append(replace(entry, tokens=tokens))
         return True
 
     def _append(self, text: str, tokens: int) -> None:
@@ -92,11 +120,12 @@ class Blocks:
         self.texts.append(text)
 
 
-def fill(items: Iterable[PackItem], room: int, most: int) -> Blocks:
+def fill(items: Sequence[PackItem], room: int, most: int) -> Blocks:
     """Return the first items that fit, each with a text of at most `most` tokens."""
     blocks = Blocks(room)
-    for item in items:
+    for number, item in enumerate(items):
         if not blocks.add(item, most):
+            blocks.leave_out(items[number:])
             break
     return blocks
 
@@ -105,7 +134,16 @@ def join(parts: Sequence[Blocks]) -> Pack:
     """Return the parts of a pack as one."""
     text = "".join(block for part in parts for block in part.texts).rstrip("\n") + "\n"
     items = {key: version for part in parts for key, version in part.items.items()}
-    return Pack(text, estimate_tokens(text), items)
+    return Pack(
+        text,
+        estimate_tokens(text),
+        items,
+        tuple(entry for part in parts for entry in part.entries),
+        # An item that did not fit may be in a later part.
+        tuple(
+            {entry.key: entry for part in parts for entry in part.left_out if entry.key not in items}.values()
+        ),
+    )
 
 
 def short_line(text: str, length: int = _LINE_LENGTH) -> str:
@@ -127,26 +165,41 @@ def file_words(files: Iterable[str]) -> str:
     return " ".join(list(words)[:_MAX_FILE_WORDS])
 
 
-def _render(item: PackItem, most: int) -> str:
-    """Return an item as a block of lines with a text of about at most `most` tokens."""
+def _entry_of(item: PackItem, *, tokens: int = 0, shown: int = 0) -> PackEntry:
+    return PackEntry(
+        key=item.key,
+        role=item.role,
+        ref=item.ref,
+        title=item.title,
+        tokens=tokens,
+        shown=shown,
+        length=len(item.text),
+    )
+
+
+def _render(item: PackItem, most: int) -> tuple[str, int]:
+    """Return an item as a block of lines, and how many characters of its text the block has.
+
+    The text has about at most `most` tokens.
+    """
     ref = short_line(item.ref, _REF_LENGTH)
     title = short_line(item.title)
     head = f"## {item.role} {ref}" + (f": {title}" if title and title != ref else "")
     if item.at is not None:
         head += f" ({dated(item.at)}{f' by {short_line(item.author)}' if item.author else ''})"
     if not item.text:
-        return f"{head}\n\n"
+        return f"{head}\n\n", 0
     # What is around the text: the head, two fences and where to read on.
     room = most - estimate_tokens(head) - estimate_tokens(ref) - 40
     start, end = _piece(item.text, item.start, room)
     if end == start:
-        return f"{head}\n(text left out; read {ref})\n\n"
+        return f"{head}\n(text left out; read {ref})\n\n", 0
     shown = item.text[start:end]
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", shown)), default=0))
     cut = ""
     if (start, end) != (0, len(item.text)):
         cut = f"(cut: characters {start} to {end} of {len(item.text)}; read {ref} for the rest)\n"
-    return f"{head}\n{fence}\n{shown}\n{fence}\n{cut}\n"
+    return f"{head}\n{fence}\n{shown}\n{fence}\n{cut}\n", end - start
 
 
 def _piece(text: str, start: int, room: int) -> tuple[int, int]:

@@ -21,6 +21,14 @@ _ACCENTS: Final = "[\u0300-\u036f]+"
 _CONTROL: Final = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 
+def composed(name: str) -> str:
+    """Return the name of a file with each letter and its accent as one character, where Unicode has it.
+
+    Some file systems of macOS store the two apart.
+    """
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
 def fold(text: str) -> str:
     """Fold `text` for comparison, so that texts that differ only in case are equal."""
     return text.casefold()

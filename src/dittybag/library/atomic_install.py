@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -169,7 +169,7 @@ def delete_record(home: str, name: str) -> None:
 def sync_files(folder: Path, paths: Iterable[str]) -> None:
     """Flush these files and all folders of a staged folder to disk."""
     for path in paths:
-        files.sync(str(folder / path))
+        files.sync(str(folder / path), is_last=False)
     files.sync_tree(folder)
 
 
@@ -196,14 +196,20 @@ def _write_pending_record(home: str, name: str, record: InstallRecord, folder: P
     files.sync_folder(path.parent)
 
 
+def _load_libc() -> Any:
+    import ctypes
+
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def _swap(first_path: Path, second_path: Path) -> bool:
     """Swap two folders atomically; return False if the system does not support it."""
     import ctypes
 
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = _load_libc()
     first, second = os.fsencode(first_path), os.fsencode(second_path)
     try:
-        if sys.platform == "darwin":
+        if str(sys.platform) == "darwin":
             status = libc.renamex_np(first, second, ctypes.c_uint(_RENAME_EXCHANGE))
         else:
             status = libc.renameat2(_AT_FDCWD, first, _AT_FDCWD, second, ctypes.c_uint(_RENAME_EXCHANGE))

@@ -102,15 +102,21 @@ class LibraryFolders(Struct, frozen=True):
         elsewhere = (folder.real_path for folder in self.all if not folder.real_path.startswith(prefixes))
         return tuple(dict.fromkeys((*self.roots, *elsewhere)))
 
-    def containing(self, paths: Iterable[str]) -> set[str]:
-        """The real paths of the library folders that contain these paths."""
+    def containing(self, paths: Iterable[str]) -> set[str] | None:
+        """The real paths of the library folders that contain these paths; `None` if one is in none of them.
+
+        macOS reports paths as they are on disk, which may differ in case or Unicode form from those given.
+        """
         prefixes = [(os.path.join(folder, ""), folder in self.roots) for folder in self.watch_roots()]
+        known = {prefix for prefix, _ in prefixes}
         found = set()
         for path in paths:
-            for prefix, is_root in prefixes:
-                if path.startswith(prefix):
-                    inside = path[len(prefix) :].partition(os.sep)[0]
-                    found.add(prefix + inside if is_root else prefix[: -len(os.sep)])
+            outer = [(prefix, is_root) for prefix, is_root in prefixes if path.startswith(prefix)]
+            if not outer and os.path.join(path, "") not in known:
+                return None
+            for prefix, is_root in outer:
+                inside = path[len(prefix) :].partition(os.sep)[0]
+                found.add(prefix + inside if is_root else prefix[: -len(os.sep)])
         return found
 
 

@@ -15,6 +15,7 @@ from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.packs import (
     Blocks,
     Pack,
+    PackEntry,
     PackItem,
     dated,
     file_words,
@@ -158,6 +159,7 @@ class _Packing:
         async for item in self._matches(task, taken):
             items.append(item)
             if not blocks.add(item, most):
+                blocks.leave_out([item])
                 return blocks
         # All fit, so each may be longer.
         return fill(items, room, max(most, room // max(len(items), 1)))
@@ -276,17 +278,26 @@ class _Packing:
 
 def _fill_lines(changes: Sequence[Change], room: int) -> Blocks:
     blocks = Blocks(room)
-    for number, change in enumerate(changes):
+    entries = [_entry_of_change(change) for change in changes]
+    for number, (change, entry) in enumerate(zip(changes, entries, strict=True)):
         if number == 0 and not blocks.add_line("## Changed by others since you were last here"):
             break
         line = (
-            f"- change:{change.seq} {dated(change.at)} {short_line(change.actor)} {change.verb} "
+            f"- {entry.ref} {dated(change.at)} {short_line(change.actor)} {change.verb} "
             f"{change.kind} {short_line(change.label)}"
         )
-        if not blocks.add_line(line):
+        if not blocks.add_line(line, entry):
             break
-        blocks.items[f"change:{change.seq}"] = change.seq
-    return blocks if blocks.items else Blocks(room)
+        blocks.items[entry.key] = change.seq
+    if not blocks.items:
+        blocks = Blocks(room)
+    blocks.left_out += entries[len(blocks.items) :]
+    return blocks
+
+
+def _entry_of_change(change: Change) -> PackEntry:
+    ref = f"change:{change.seq}"
+    return PackEntry(key=ref, role="Changed by others", ref=ref, title=change.label)
 
 
 def _key_of_change(change: Change) -> str:

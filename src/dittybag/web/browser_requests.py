@@ -185,6 +185,12 @@ class WebRequest:
         """Return the URL of a page of this project, as in `request.link("/prompts", page=2)`."""
         return project_link(self.project.name, path, **query)
 
+    def return_link(self, default: str) -> str:
+        """Return the page of this project that the form came from; any other URL in it is ignored."""
+        home, back = self.link("/"), self.form.get("back", "")
+        is_own = back == home or back.startswith((home + "/", home + "?"))
+        return back if is_own and back.isascii() and back.isprintable() else self.link(default)
+
     def with_query(self, **changes: object) -> str:
         """Return the URL of this request with changed query parameters; None removes one."""
         merged = {**self.query, **changes}

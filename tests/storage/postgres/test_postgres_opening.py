@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -23,7 +25,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import Transaction
 from dittybag.services.search_service import RankedQuery
-from dittybag.storage.postgres import retry
+from dittybag.storage.postgres import postgres_connections, retry
 from dittybag.storage.postgres.migrations.postgres_migrations import load_migrations
 from dittybag.storage.postgres.postgres_connections import parse_address
 from dittybag.storage.postgres.postgres_store import PostgresStore
@@ -461,3 +463,22 @@ async def test_the_extension_is_installed_outside_of_the_workspaces(open_store: 
         ) == ["public"]
         assert server.sql("SELECT count(*) FROM pg_indexes WHERE indexname LIKE '%trigrams'") == ["12"]
         await asyncio.gather(*(store.close() for store in stores))
+
+
+def test_macos_detects_a_dead_server_with_its_own_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TCP_RXT_CONNDROPTIME of macOS is TCP_USER_TIMEOUT of Linux, in seconds."""
+    options = []
+
+    class Peer:
+        family = socket.AF_INET
+
+        def setsockopt(self, *option: int) -> None:
+            options.append(option)
+
+    transport = SimpleNamespace(get_extra_info=lambda name: Peer())
+    connection: Any = SimpleNamespace(_transport=transport)
+    monkeypatch.delattr(socket, "TCP_USER_TIMEOUT", raising=False)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    postgres_connections._set_tcp_timeout(connection)
+    keep_alive = (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    assert options == [keep_alive, (socket.IPPROTO_TCP, 0x80, 5)]

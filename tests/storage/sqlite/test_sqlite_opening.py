@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import apsw
@@ -16,6 +16,7 @@ from dittybag.domain.errors import StorageError, StorageForeign, StorageTooNew
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate
+from dittybag.storage.sqlite.sqlite_connections import connect
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.stdio_server_process import ROOT
 from tests.storage.sqlite.scripted_process import ScriptedProcess
@@ -252,3 +253,15 @@ def test_a_location_without_write_ahead_log_is_refused_immediately(tmp_path: Pat
     assert ended.returncode in (2, 5), "neither a settings error nor a storage error"
     assert ended.stdout == b""
     assert ended.stderr.startswith(b"error: ")
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_every_connection_waits_for_the_medium(tmp_path: Path, *, writable: bool) -> None:
+    """Linux ignores the last two; on macOS, a write would otherwise wait for the cache of the disk only."""
+    path = str(tmp_path / "a.db")
+    connect(path, writable=True).close()
+    with closing(connect(path, writable=writable)) as connection:
+        # 2: FULL.
+        assert connection.pragma("synchronous") == 2
+        assert connection.pragma("fullfsync") == 1
+        assert connection.pragma("checkpoint_fullfsync") == 1

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dittybag.domain.text import composed
 from dittybag.library.formats.summary_text import normalise_title
 
 MAX_KEY_LENGTH: Final = 200
@@ -24,7 +25,7 @@ _FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff:]"
 
 def key_of(format: str, file: str) -> str:
     """The key of the prompt in `file`; empty for a top-level `SKILL.md`."""
-    parts = file.split("/")
+    parts = composed(file).split("/")
     if format in ("skill", "fabric"):
         parts = parts[:-1]
     else:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Final
 
-from dittybag.library.render.resource_limits import apply_limits, deadline
+from dittybag.library.render.resource_limits import READY_LIMITED, READY_UNLIMITED, apply_limits, deadline
 
 #: The parent never sends a longer job.
 _JOB_BYTES: Final = 64 * 1024 * 1024
@@ -24,8 +24,7 @@ def main(role: str) -> None:
     # Standard input is one end of a socket pair.
     connection = socket.socket(fileno=0)
     lines = connection.makefile("rb")
-    apply_limits()
-    connection.sendall(b"{}\n")
+    connection.sendall(READY_LIMITED if apply_limits() else READY_UNLIMITED)
     while line := lines.readline(_JOB_BYTES):
         with deadline():
             begun = perf_counter()

@@ -9,11 +9,17 @@ import signal
 import socket
 import subprocess
 import sys
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, TimerHandle
 from time import perf_counter
 from typing import Final, Protocol
 
-from dittybag.library.render.resource_limits import DEADLINE_SECONDS, TOO_LONG
+from dittybag.library.render.process_memory import memory_of
+from dittybag.library.render.resource_limits import (
+    DEADLINE_SECONDS,
+    MEMORY_BYTES,
+    READY_UNLIMITED,
+    TOO_LONG,
+)
 
 #: A child that is not ready by then has failed to start.
 _START_SECONDS: Final = 10.0
@@ -21,6 +27,8 @@ _START_SECONDS: Final = 10.0
 _GRACE_SECONDS: Final = 0.15
 #: A killed child normally exits immediately.
 _EXIT_SECONDS: Final = 0.5
+#: How often to check the memory of a running job, where the system does not limit it.
+_MEMORY_SECONDS: Final = 0.005
 #: How long to poll for a result before returning to the event loop, as for requests (decision 3) ...
 _SPIN_SECONDS: Final = 0.0002
 #: ... and for how many jobs polling is skipped after a job that took longer.
@@ -63,6 +71,9 @@ class ChildProcess:
         self._overdue = False
         self._busy = False
         self._spin_pause = 0
+        #: The memory at which the child is killed; `None` if the system limits it.
+        self._max_memory: int | None = None
+        self._memory_timer: TimerHandle | None = None
         self._received = bytearray()
         self._unsent = bytearray()
         ours, theirs = socket.socketpair()
@@ -111,8 +122,7 @@ class ChildProcess:
             self._loop.remove_writer(self._socket)
 
     def _await_result(self) -> None:
-        self._timer.cancel()
-        self._timer = self._loop.call_later(DEADLINE_SECONDS + _GRACE_SECONDS, self._on_timeout)
+        self._start_timers()
         if self._spin_pause:
             self._spin_pause -= 1
             return
@@ -146,15 +156,36 @@ class ChildProcess:
         for line in lines:
             if not self._ready:
                 self._ready = True
+                if line == READY_UNLIMITED.strip() and (used := memory_of(self._process.pid)) is not None:
+                    self._max_memory = used + MEMORY_BYTES
             else:
                 self._busy = self._owner.on_result(line)
         self._timer.cancel()
         if self._busy:
-            self._timer = self._loop.call_later(DEADLINE_SECONDS + _GRACE_SECONDS, self._on_timeout)
+            self._start_timers()
+
+    def _start_timers(self) -> None:
+        """Watch the job that starts now."""
+        self._timer.cancel()
+        self._timer = self._loop.call_later(DEADLINE_SECONDS + _GRACE_SECONDS, self._on_timeout)
+        if self._max_memory is not None and self._memory_timer is None:
+            self._memory_timer = self._loop.call_later(_MEMORY_SECONDS, self._check_memory)
+
+    def _check_memory(self) -> None:
+        """Kill the child if it uses too much memory, and check again soon while it is busy."""
+        self._memory_timer = None
+        if not self._busy or self._max_memory is None or self._socket.fileno() < 0:
+            return
+        if (memory_of(self._process.pid) or 0) > self._max_memory:
+            self.kill()
+        else:
+            self._memory_timer = self._loop.call_later(_MEMORY_SECONDS, self._check_memory)
 
     def _disconnect(self) -> None:
         if self._socket.fileno() >= 0:
             self._timer.cancel()
+            if self._memory_timer is not None:
+                self._memory_timer.cancel()
             self._loop.remove_reader(self._socket)
             self._loop.remove_writer(self._socket)
             self._socket.close()
@@ -165,7 +196,7 @@ class ChildProcess:
             # It is about to exit: it has closed its socket.
             self._loop.call_later(0.001, self._reap)
             return
-        late = self._overdue or self._process.returncode == -getattr(signal, "SIGALRM", 14)
+        late = self._overdue or self._process.returncode == -signal.SIGALRM
         self._owner.on_exit(self, TOO_LONG if late else _TOO_MANY_RESOURCES, ready=self._ready)
 
     def _on_timeout(self) -> None:

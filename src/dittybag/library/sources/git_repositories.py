@@ -156,7 +156,13 @@ class _Git:
     @staticmethod
     def _read_output(stream: list[IO[bytes]], output: bytearray, seconds: float) -> bool:
         """Wait for more output of Git; return whether there was any. A stream that has ended is removed."""
-        if not select.select(stream, [], [], seconds)[0]:
+        if not stream:
+            time.sleep(seconds)
+            return False
+        # Not `select`, which fails for a descriptor above 1023 of a busy server.
+        poll = select.poll()
+        poll.register(stream[0], select.POLLIN)
+        if not poll.poll(1000 * seconds):
             return False
         chunk = os.read(stream[0].fileno(), 4096)
         if not chunk:

@@ -143,10 +143,13 @@ def create_reader(
     selector: InputSelector | None = None,
 ) -> DescriptorReader:
     """Return a reader for `source`. `selector`: that of the loop, if it can handle the input itself."""
+    if stat.S_ISREG(os.fstat(source).st_mode):
+        # epoll cannot watch files, and kqueue does not report their end.
+        return _ThreadReader(loop, source, feed)
     try:
         loop.add_reader(source, _do_nothing)
     except (OSError, NotImplementedError):
-        # A regular file, or an event loop that cannot watch pipes.
+        # A device that the system cannot watch.
         return _ThreadReader(loop, source, feed)
     loop.remove_reader(source)
     return _EventLoopReader(loop, source, feed, selector)

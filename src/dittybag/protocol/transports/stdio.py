@@ -96,8 +96,11 @@ def _start_exit_watchdog() -> None:
 
 
 def _create_selector() -> InputSelector | None:
-    """Return a selector for the event loop; `None` if the system has none that handles the input."""
-    if not hasattr(selectors.DefaultSelector, "fileno"):
+    """Return a selector for the event loop; `None` if the system's does not handle the input.
+
+    `poll` of macOS handles no devices.
+    """
+    if selectors.DefaultSelector is not getattr(selectors, "EpollSelector", None):
         return None
     from dittybag.protocol.transports.input_selector import InputSelector
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
@@ -27,6 +28,9 @@ from dittybag.storage.postgres.driver_connections import DirectConnection, Poole
 RETRY_SECONDS: Final = 5.0
 
 CONNECT_SECONDS: Final = 5.0
+
+#: The option of macOS that does what TCP_USER_TIMEOUT does on Linux, in seconds.
+_TCP_RXT_CONNDROPTIME: Final = 0x80
 
 #: How long a writer tries to connect. Callers wait for the outcome meanwhile.
 RECONNECT_SECONDS: Final = 2.0
@@ -328,6 +332,8 @@ def _set_tcp_timeout(connection: PostgresConnection) -> None:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(RETRY_SECONDS * 1000))
+        elif str(sys.platform) == "darwin":
+            peer.setsockopt(socket.IPPROTO_TCP, _TCP_RXT_CONNDROPTIME, int(RETRY_SECONDS))
 
 
 #: The server closes the connection with these errors, or is gone.

@@ -51,6 +51,8 @@ def _begin_read(path: str, *, leave_log: bool = False) -> apsw.Connection:
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         connection.set_busy_timeout(5000)
         connection.set_progress_handler(lambda: False, _PROGRESS_STEPS)
+        # Closing the last connection may checkpoint what others wrote meanwhile.
+        connection.execute("PRAGMA checkpoint_fullfsync = ON")
         connection.execute("PRAGMA cell_size_check = ON")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("BEGIN")

@@ -15,7 +15,7 @@ from dittybag.web.template_rendering import render_page
 
 #: Maximum number of projects listed; the filter finds the others.
 _MAX_LISTED: Final = 200
-_SECTIONS: Final = ("prompts", "libraries", "resources", "tasks", "activity", "connect")
+_SECTIONS: Final = ("prompts", "libraries", "resources", "tasks", "context", "activity", "connect")
 
 
 async def show_projects(

@@ -61,10 +61,10 @@ async def show_form(request: WebRequest) -> WebResponse:
     return await _render_form(request, details, _stored(details.task))
 
 
-async def show_context(request: WebRequest) -> WebResponse:
+async def show_related(request: WebRequest) -> WebResponse:
     """Return what belongs to a task, for an open page: its claim, its edges and its comments."""
     details = await request.workspace.tasks.details(request.caller, request.number_in_path("id"))
-    return render_page(request, "tasks/task_context.html", **_context_values(request, details))
+    return render_page(request, "tasks/task_related.html", **_related_values(request, details))
 
 
 async def save_task(request: WebRequest) -> WebResponse:
@@ -230,11 +230,24 @@ async def _render_form(
         effort=effort_of(task),
         examples=EXAMPLES,
         comment_length=COMMENT_LENGTH,
-        **_context_values(request, details),
+        tabs=task_tabs(request, task.id),
+        **_related_values(request, details),
     )
 
 
-def _context_values(request: WebRequest, details: TaskDetails) -> dict[str, Any]:
+def task_tabs(request: WebRequest, number: int) -> list[tuple[str, str, str]]:
+    """Return the tabs of a task: key, label and URL. Without access to the project, there is no pack."""
+    principal = request.caller.principal
+    if principal is not None and not principal.sees_project:
+        return []
+    page = f"/tasks/{number}"
+    return [
+        ("task", "Task", request.link(page)),
+        ("context", "Context", request.link(f"{page}/context")),
+    ]
+
+
+def _related_values(request: WebRequest, details: TaskDetails) -> dict[str, Any]:
     """Return what the part of the page that is refreshed shows."""
     task, now = details.task, time.time_ns() // 1000
     return {

@@ -30,7 +30,7 @@ async def undo(request: WebRequest) -> WebResponse:
     is_redo = request.form.get("redo") == "1"
     text = _describe(result.changes) if result.by else "Nothing to undo: everything is already as it was"
     if not request.is_fragment:
-        return redirect(_return_link(request), text, undo=result.by or 0, is_redo=not is_redo)
+        return redirect(request.return_link("/"), text, undo=result.by or 0, is_redo=not is_redo)
     kinds = dict.fromkeys(change.kind for change in result.changes)
     return render_page(
         request,
@@ -49,6 +49,8 @@ def _describe(changes: list[Change]) -> str:
     if len(effects) > 1:
         return f"{format_count(len(effects), 'item')} restored to how they were"
     [(change, effect)] = effects
+    if change.kind == "project" and effect == "revert":
+        return f"Restored the pins of “{change.label}”"
     return f"{_EFFECTS[effect]} “{change.label}”"
 
 
@@ -57,10 +59,3 @@ def _refuse(request: WebRequest, change: Change) -> WebResponse:
     if request.is_fragment:
         return render_page(request, "refusal.html", status=409, message=message)
     return redirect(request.link(f"/activity/{change.seq}"), message)
-
-
-def _return_link(request: WebRequest) -> str:
-    """Return the page of this project to go back to; any other URL in the form is ignored."""
-    home, back = request.link("/"), request.form.get("back", "")
-    is_own = back == home or back.startswith((home + "/", home + "?"))
-    return back if is_own and back.isascii() and back.isprintable() else home

@@ -22,6 +22,7 @@ window.dittybag = (() => {
     go("Libraries", "l", "/libraries"),
     go("Resources", "r", "/resources"),
     go("Tasks", "t", "/tasks"),
+    go("Context", "x", "/context"),
     go("Activity", "a", "/activity"),
     go("Connect", "c", "/connect"),
     go("Library prompts", "b", "/prompts?tab=libraries"),
@@ -32,6 +33,7 @@ window.dittybag = (() => {
     { group: "Create", title: "New prompt", path: "/prompts/new", needs: "write" },
     { group: "Create", title: "New resource", path: "/resources/new", needs: "write" },
     { group: "Create", title: "New task", path: "/tasks#quick-add-text", needs: "own" },
+    { group: "Create", title: "Pin an item to the project", path: "/context#field-pin", needs: "write" },
     { group: "Tasks", title: "Complete a task…", pick: "complete", action: "done", needs: "own" },
     { group: "Tasks", title: "Claim a task…", pick: "claim", action: "claim", needs: "own" },
     { group: "Tasks", title: "Release a task…", pick: "release", action: "take-away", needs: "own" },
@@ -90,6 +92,9 @@ window.dittybag = (() => {
     form.submit();
   }
 
+  // A live update may have replaced the element since the palette was opened.
+  const present = (element) => (element.isConnected ? element : document.getElementById(element.id) ?? element);
+
   function use(element) {
     if (element.matches("input:not([type=checkbox], [type=file]), textarea")) { element.focus(); return; }
     element.click();
@@ -99,7 +104,7 @@ window.dittybag = (() => {
 
   function run(command, event) {
     if (command.run) command.run(event);
-    else if (command.element) use(command.element);
+    else if (command.element) use(present(command.element));
     else if (command.click) use(document.querySelector(command.click));
     else if (command.path !== undefined) location.assign(base + command.path);
     else if (command.link) location.assign(command.link);

@@ -62,21 +62,26 @@
     window.addEventListener("pagehide", () => source.close(), { once: true });
   }
 
-  // A request that is under way may not include the latest change, so its kinds are notified again afterwards.
+  // A request that is under way may not include the latest change, and new elements do not listen yet. So their kinds are
+  // notified again when all requests have ended: after each of them, two regions would refresh each other without end.
   const pending = new Set();
+  const isBusy = () => document.querySelector(".htmx-request, .htmx-settling, .htmx-added") !== null;
 
   function notify(kinds) {
-    if (document.querySelector(".htmx-request")) kinds.forEach((kind) => pending.add(kind));
+    if (isBusy()) kinds.forEach((kind) => pending.add(kind));
     for (const kind of kinds) document.body.dispatchEvent(new CustomEvent("live:" + kind));
     document.body.dispatchEvent(new CustomEvent("live:any"));
   }
 
-  document.addEventListener("htmx:afterSettle", () => {
-    if (pending.size === 0) return;
+  function notifyAgain() {
+    if (pending.size === 0 || isBusy()) return;
     const again = [...pending];
     pending.clear();
     notify(again);
-  });
+  }
+
+  // A response without content does not settle. New elements listen after 20 ms.
+  for (const kind of ["htmx:afterSettle", "htmx:afterRequest"]) document.addEventListener(kind, () => setTimeout(notifyAgain, 50));
 
   if (document.body.dataset.live) listen(document.body.dataset.live);
 

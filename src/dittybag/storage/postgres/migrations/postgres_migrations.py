@@ -89,6 +89,13 @@ async def is_missing(connection: PostgresConnection, where: PostgresAddress) -> 
 
 
 async def _version(connection: PostgresConnection, where: PostgresAddress) -> int:
+    found = await schema_version(connection, where)
+    _refuse_newer(found, where)
+    return found
+
+
+async def schema_version(connection: PostgresConnection, where: PostgresAddress) -> int:
+    """Return the schema version, also of a newer version; 0 without tables. Raises `StorageForeign`."""
     rows = await connection.fetch(
         """SELECT relname::text, obj_description(pg_class.oid, 'pg_class') FROM pg_class
            JOIN pg_namespace ON pg_namespace.oid = relnamespace
@@ -100,9 +107,7 @@ async def _version(connection: PostgresConnection, where: PostgresAddress) -> in
         return 0
     if comments.get("migrations") != _MARK:
         raise StorageForeign(where.display_url)
-    found = int(await connection.fetchval("SELECT coalesce(max(number), 0) FROM migrations"))
-    _refuse_newer(found, where)
-    return found
+    return int(await connection.fetchval("SELECT coalesce(max(number), 0) FROM migrations"))
 
 
 def _refuse_newer(found: int, where: PostgresAddress) -> None:
