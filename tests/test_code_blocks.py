@@ -6,6 +6,7 @@ A block that cannot be checked says why: ```nginx not-run="needs a certificate".
 from __future__ import annotations
 
 import configparser
+import plistlib
 import re
 import tomllib
 from collections.abc import Callable, Iterator
@@ -66,16 +67,18 @@ def check_local_entry(value: dict[str, Any], folder: Path) -> None:
     connected = data(dittybag(folder, "connect", "claude-desktop", "--json", variables=home))
     written = msgspec.json.decode(Path(connected["file"]).read_bytes())["mcpServers"]["dittybag"]
     assert entry.keys() == written.keys() - {"env"}
+    command: str = entry["command"]
+    arguments: list[str] = entry["args"]
+    if command == "wsl.exe":
+        assert arguments[0] == "--exec"
+        command, arguments = arguments[1], arguments[2:]
     # Here, `connect` writes `python -m dittybag`, because no program `dittybag` was run.
-    assert Path(entry["command"]).name == "dittybag"
+    assert Path(command).name == "dittybag"
     options = written["args"][written["args"].index("serve") :]
-    assert set(entry["args"]) <= {*options, "--read-only", "--db", "team.db"}
-    if "--db" in entry["args"]:
-        database = entry["args"][entry["args"].index("--db") + 1]
-        dittybag(folder, "task", "add", "One", "--db", str(folder / database))
-    with StdioServerProcess(
-        "dittybag", *entry["args"], env={"DITTYBAG_HOME": str(folder)}, cwd=folder
-    ) as server:
+    assert set(arguments) <= {*options, "default", "--read-only", "--db", "team.db"}
+    if "--db" in arguments:
+        dittybag(folder, "task", "add", "One", "--db", str(folder / "team.db"))
+    with StdioServerProcess("dittybag", *arguments, env={"DITTYBAG_HOME": str(folder)}, cwd=folder) as server:
         assert server.handshake("2025-11-25")["serverInfo"]["name"] == "dittybag"
 
 
@@ -198,6 +201,14 @@ def check_workflow(code: str, folder: Path) -> None:
         dittybag(folder, *command.split()[:2], "--help")
 
 
+def check_launch_agent(code: str, folder: Path) -> None:
+    """The property list starts a server with options that exist."""
+    program, command, *options = plistlib.loads(code.encode())["ProgramArguments"]
+    assert (Path(program).name, command) == ("dittybag", "serve")
+    shown = dittybag(folder, "serve", "--help").stdout
+    assert all(option in shown for option in options if option.startswith("--"))
+
+
 def check_python(code: str, folder: Path) -> None:
     compile(code, "block", "exec")
 
@@ -220,6 +231,7 @@ CHECKS: Final[dict[str, Check]] = {
     "markdown": check_markdown,
     "ini": check_ini,
     "yaml": check_workflow,
+    "xml": check_launch_agent,
     "py": check_python,
     "console": check_console,
 }
