@@ -141,9 +141,9 @@ def test_nginx_and_compose_name_the_same_servers(compose: dict[str, Any]) -> Non
         started = settings_of(services[name]["command"], environment)
         assert started.auth == "tokens"
         assert started.allowed_hosts == ("localhost",)
-    database = services["database"]["environment"]
-    assert (database["POSTGRES_USER"], database["POSTGRES_DB"]) == ("dittybag", "dittybag")
-    assert database["POSTGRES_PASSWORD_FILE"] == "/run/secrets/database_password"
+    database = services["database"]
+    assert database["environment"] == {"POSTGRES_PASSWORD_FILE": "/run/secrets/database_password"}
+    assert "./database.sql:/docker-entrypoint-initdb.d/database.sql:ro" in database["volumes"]
     assert (DEPLOY / compose["x-server"]["build"]["context"] / "deploy" / "Dockerfile").is_file()
 
 
