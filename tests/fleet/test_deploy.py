@@ -86,7 +86,6 @@ def test_the_validator_accepts_the_file(name: str, tmp_path: Path) -> None:
     [
         ("Dockerfile", "WORKDIR /data", "WORKDIR data", "DL3000"),
         ("Dockerfile", "USER 10001:10001", "USER root", "DL3002"),
-        ("compose.yaml", "read_only: true", "read_only: 3", "read_only"),
         ("compose.yaml", "stop_grace_period", "stop_grace", "stop_grace"),
         ("nginx.conf", "proxy_buffering off", "proxy_bufering off", "proxy_bufering"),
         ("dittybag.service", "RestartSec=1s", "RestartSecs=1s", "RestartSecs"),
