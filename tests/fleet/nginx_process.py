@@ -44,9 +44,9 @@ def find_nginx() -> str:
     return NGINX.require()
 
 
-def configure(folder: Path, servers: Sequence[str], port: int) -> Path:
+def configure(folder: Path, servers: Sequence[str], port: int, text: str | None = None) -> Path:
     """Write our configuration to a folder, with other addresses. Returns the main configuration file."""
-    text = CONFIGURATION.read_text()
+    text = CONFIGURATION.read_text() if text is None else text
     listed = re.compile(r"(?:^ *server dittybag-\d+:8765 (.*);\n)+", re.MULTILINE)
     ours = "".join(rf"    server {server} \1;" + "\n" for server in servers)
     for pattern, replacement in (

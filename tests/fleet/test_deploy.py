@@ -17,11 +17,10 @@ from click.testing import CliRunner
 from dittybag.cli import commands
 from dittybag.cli.serve import parse_options
 from dittybag.config import settings
+from tests.fleet.deploy_validators import DEPLOY, VALIDATORS
 from tests.fleet.server_fleet import Fleet
-from tests.programs import SYSTEMD
 from tests.stdio_server_process import ROOT
 
-DEPLOY: Final = ROOT / "deploy"
 GUIDE: Final = ROOT / "docs" / "guides" / "running.md"
 TEXTS: Final = [GUIDE, *sorted(path for path in DEPLOY.iterdir() if path.is_file())]
 
@@ -77,17 +76,30 @@ def test_the_unit_starts_a_server_with_token_authentication() -> None:
     assert started.allowed_hosts == ("dittybag.example.org",)
 
 
-def test_systemd_accepts_the_unit_and_rates_it_secure(tmp_path: Path) -> None:
-    program = SYSTEMD.require()
-    text = (DEPLOY / "dittybag.service").read_text()
-    copy = tmp_path / "dittybag.service"
-    copy.write_text(text.replace("/opt/dittybag/bin/dittybag", "/bin/true"))
-    for words in (["verify"], ["security", "--offline=yes", "--threshold=20"]):
-        done = subprocess.run(
-            [program, *words, str(copy)], capture_output=True, text=True, timeout=30, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stderr == ""
+@pytest.mark.parametrize("name", VALIDATORS)
+def test_the_validator_accepts_the_file(name: str, tmp_path: Path) -> None:
+    VALIDATORS[name]((DEPLOY / name).read_text(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "broken", "message"),
+    [
+        ("Dockerfile", "WORKDIR /data", "WORKDIR data", "DL3000"),
+        ("Dockerfile", "USER 10001:10001", "USER root", "DL3002"),
+        ("compose.yaml", "stop_grace_period", "stop_grace", "stop_grace"),
+        ("nginx.conf", "proxy_buffering off", "proxy_bufering off", "proxy_bufering"),
+        ("dittybag.service", "RestartSec=1s", "RestartSecs=1s", "RestartSecs"),
+        ("dittybag.service", "CapabilityBoundingSet=\n", "\n", ""),
+    ],
+)
+def test_the_validator_refuses_a_broken_copy(
+    name: str, text: str, broken: str, message: str, tmp_path: Path
+) -> None:
+    whole = (DEPLOY / name).read_text()
+    assert text in whole
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        VALIDATORS[name](whole.replace(text, broken), tmp_path)
+    assert message in refused.value.stdout
 
 
 def test_the_image_serves_with_tokens_as_an_unprivileged_user(compose: dict[str, Any]) -> None:
@@ -141,9 +153,9 @@ def test_nginx_and_compose_name_the_same_servers(compose: dict[str, Any]) -> Non
         started = settings_of(services[name]["command"], environment)
         assert started.auth == "tokens"
         assert started.allowed_hosts == ("localhost",)
-    database = services["database"]["environment"]
-    assert (database["POSTGRES_USER"], database["POSTGRES_DB"]) == ("dittybag", "dittybag")
-    assert database["POSTGRES_PASSWORD_FILE"] == "/run/secrets/database_password"
+    database = services["database"]
+    assert database["environment"] == {"POSTGRES_PASSWORD_FILE": "/run/secrets/database_password"}
+    assert "./database.sql:/docker-entrypoint-initdb.d/database.sql:ro" in database["volumes"]
     assert (DEPLOY / compose["x-server"]["build"]["context"] / "deploy" / "Dockerfile").is_file()
 
 
