@@ -158,3 +158,13 @@ async def test_a_pack_has_the_task_then_what_fits_it_then_pins_and_changes(sessi
     seen = await workspace.packs.make(reader, PackRequest(query="login", budget=1_500))
     assert "login-guide" in seen.text
     assert "task:" not in seen.text
+
+
+async def test_many_changes_of_the_project_do_not_hide_those_of_others(session: StoreSession) -> None:
+    workspace, caller = session.workspace, session.caller
+    await session.prompt("rules", "Be brief")
+    for _ in range(15):
+        await workspace.pins.add(caller, "rules", None)
+        await workspace.pins.remove(caller, "rules", None)
+    pack = await workspace.packs.make(Caller(session.project, "agent"), PackRequest(budget=1_500))
+    assert re.search(r"^- change:\d+ .* created prompt rules$", pack.text, re.MULTILINE)

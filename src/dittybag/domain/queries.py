@@ -20,6 +20,8 @@ class ChangeQuery(Struct, frozen=True, kw_only=True):
     #: Changes of this project, and of tasks.
     project: int | None = None
     kind: Kind | None = None
+    #: No changes of this kind.
+    except_kind: Kind | None = None
     #: The id of an entity.
     entity: str | None = None
     #: Changes of entities that ever had this name, title or URI.

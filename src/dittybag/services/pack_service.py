@@ -262,7 +262,8 @@ class _Packing:
         after = own[0][0] if own else first
         seqs: list[int] = []
         size = 0
-        for seq, bytes_of_change in await changes.find_seqs(replace(query, after=after, limit=_MAX_CHANGES)):
+        others = replace(query, except_kind="project", after=after, limit=_MAX_CHANGES)
+        for seq, bytes_of_change in await changes.find_seqs(others):
             size += bytes_of_change
             if size > _MAX_CHANGE_BYTES:
                 break
@@ -271,7 +272,7 @@ class _Packing:
         for change in await changes.by_seqs(seqs):
             key = f"change:{change.seq}"
             is_known = self._request.known.get(key) == change.seq
-            if change.actor != self._caller.actor and change.kind != "project" and not is_known:
+            if change.actor != self._caller.actor and not is_known:
                 found.setdefault(_key_of_change(change), change)
         return list(found.values())
 

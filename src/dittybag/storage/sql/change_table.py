@@ -157,6 +157,8 @@ class ChangeTable:
         if query.kind is not None:
             # Without the index: the newest changes are at the end of the log.
             conditions.append(f"{self._driver.unindexed('kind')} = {bindings.add(query.kind)}")
+        if query.except_kind is not None:
+            conditions.append(f"kind <> {bindings.add(query.except_kind)}")
         if query.name is not None:
             names = ", ".join(
                 self._driver.json_field(state, field)
