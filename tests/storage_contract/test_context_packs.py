@@ -158,3 +158,10 @@ async def test_a_pack_has_the_task_then_what_fits_it_then_pins_and_changes(sessi
     seen = await workspace.packs.make(reader, PackRequest(query="login", budget=1_500))
     assert "login-guide" in seen.text
     assert "task:" not in seen.text
+    # The author is who made the last change.
+    editor = Caller(session.project, "editor")
+    await replace(session, caller=editor).change_prompt("rules", content="Be very brief")
+    await workspace.tasks.update(editor, task.id, notes="Use the token")
+    again = await workspace.packs.make(agent, PackRequest(task=task.id, budget=1_500))
+    authors = [line.rpartition(" by ")[2].rstrip(")") for line in heads(again.text)[:-1]]
+    assert authors == ["editor", *[caller.actor] * 4, "editor"]
