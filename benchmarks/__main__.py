@@ -31,7 +31,7 @@ BENCHMARKS: Final = (
     "bench_search",
 )
 #: They take much longer: copies, graphs of 100,000 tasks, and up to a million prompts.
-LONG: Final = ("bench_tasks", "bench_databases", "bench_scale_sqlite", "bench_scale_postgres")
+LONG: Final = ("bench_packs", "bench_tasks", "bench_databases", "bench_scale_sqlite", "bench_scale_postgres")
 #: They can measure another version in turns with this one.
 COMPARING: Final = ("bench_stdio", "bench_http", "bench_postgres")
 
