@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 from typing import Any
@@ -95,26 +96,29 @@ async def test_random_packs_keep_the_budget_and_have_nothing_of_others(session: 
     mine = await open_session(workspace.store, "mine")
     other = await open_session(workspace.store, "other")
     stranger = replace(session, caller=Caller(mine.project, "stranger", "stranger"))
+    agent = replace(mine.caller, actor="agent")
     packs: list[tuple[PackRequest, Pack]] = []
     query = TaskQuery(user=mine.caller.user, project="mine")
+
+    async def make(request: PackRequest) -> tuple[PackRequest, Pack]:
+        pack = await workspace.packs.make(agent, request)
+        assert await workspace.packs.make(agent, request) == pack
+        items = [key for key in pack.items if not key.startswith("change:")]
+        lines = [line for line in heads(pack.text) if not line.startswith("## Changed by others")]
+        assert len(lines) == len(items), pack.text
+        assert not any(secret in pack.text for secret in SECRETS), pack.text
+        # What a connection has had is left out, unless it has changed.
+        rest = await workspace.packs.make(agent, replace(request, known=pack.items))
+        assert not set(rest.items) & set(pack.items)
+        return request, pack
+
     while len(packs) < PACKS:
         await fill(mine, chance, "")
         await fill(other, chance, SECRETS[0])
         await stranger.task(f"{SECRETS[1]} login", notes=f"{SECRETS[1]} {some_words(chance)}")
-        agent = replace(mine.caller, actor="agent")
         tasks = [task.id for task in await workspace.tasks.page(mine.caller, query)]
-        for _ in range(PER_STORE):
-            request = some_request(chance, tasks)
-            pack = await workspace.packs.make(agent, request)
-            assert await workspace.packs.make(agent, request) == pack
-            packs.append((request, pack))
-            items = [key for key in pack.items if not key.startswith("change:")]
-            lines = [line for line in heads(pack.text) if not line.startswith("## Changed by others")]
-            assert len(lines) == len(items), pack.text
-            assert not any(secret in pack.text for secret in SECRETS), pack.text
-            # What a connection has had is left out, unless it has changed.
-            rest = await workspace.packs.make(agent, replace(request, known=pack.items))
-            assert not set(rest.items) & set(pack.items)
+        # Several at once, because a database is waited for.
+        packs += await asyncio.gather(*(make(some_request(chance, tasks)) for _ in range(PER_STORE)))
     for (request, pack), counts in zip(packs, count_tokens([pack.text for _, pack in packs]), strict=True):
         assert max(counts.values()) <= pack.tokens <= request.budget, request
 
