@@ -32,6 +32,7 @@ BENCHMARKS: Final = (
 )
 #: They take much longer: copies, graphs of 100,000 tasks, up to a million prompts, and other products.
 LONG: Final = (
+    "bench_packs",
     "bench_tasks",
     "bench_databases",
     "bench_scale_sqlite",

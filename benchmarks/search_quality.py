@@ -19,6 +19,9 @@ from dittybag.services.search_service import RankedQuery
 from dittybag.services.workspace import Workspace
 
 DATA: Final = Path(__file__).parent / "search_data"
+#: Questions that the weights of the search were chosen on, and others.
+TUNED: Final = "questions.tsv"
+HELD_OUT: Final = "held_out.tsv"
 FIRST: Final = 5
 
 #: Finds the names of the first ten documents for a text.
@@ -53,8 +56,9 @@ class SearchQuality(Struct, frozen=True):
     reciprocal_rank: float
 
 
-def load_questions() -> list[Question]:
-    lines = (DATA / "questions.tsv").read_text(encoding="utf-8").splitlines()
+def load_questions(name: str = TUNED) -> list[Question]:
+    """Return the questions that were used while the search was tuned, or those that were not."""
+    lines = (DATA / name).read_text(encoding="utf-8").splitlines()
     pairs = (line.split("\t") for line in lines)
     return [Question(text, frozenset(expected.split("|"))) for expected, text in pairs]
 

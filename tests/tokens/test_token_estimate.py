@@ -20,8 +20,12 @@ TEXTS: Final = repetitions(1_000, 20_000)
 LENGTHS: Final = (1, 3, 10, 60, 300, 1500)
 #: At most this many times as many tokens as the tokenizer that makes the most, over all documents.
 MOST_TIMES: Final = 1.6
-#: Words without spaces between them that a tokenizer cuts into many short pieces.
-HARD_WORDS: Final = ("metadatametadatametadata", " htthtthtt", "whitewhite", " Javasubset", "execexec")
+#: Words without spaces between them that a tokenizer cuts into many short pieces, and letters that one
+#: divides because of those beside them.
+HARD_WORDS: Final = (
+    *("metadatametadatametadata", " htthtthtt", "whitewhite", " Javasubset", "execexec"),
+    *("아와", "资치资치", "규치도소도소아와", " 造线や주간원传线"),
+)
 
 
 @cache

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import string
 import textwrap
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,6 +17,7 @@ from tests.tokens.tokenizer_process import count_tokens, read_vocabulary
 MODULE: Final = ROOT / "src" / "dittybag" / "domain" / "token_pieces.py"
 _WIDTH: Final = 105
 _LETTERS_PER_LINE: Final = 50
+_PAIRS_PER_CALL: Final = 50_000
 
 _TEXT: Final = '''"""What the vocabularies share. Written by `python -m tests.tokens.vocabularies`."""
 
@@ -40,13 +44,34 @@ def find_pieces() -> list[str]:
 
 
 def find_single_letters() -> list[str]:
-    """Return the letters and signs beyond ASCII that are one token for all tokenizers."""
+    """Return the letters and signs beyond ASCII that are one token for all tokenizers, beside any other."""
     letters = [
         chr(number)
         for number in range(0x80, 0x10000)
         if unicodedata.category(chr(number))[0] in "LMNPS" and chr(number).isprintable()
     ]
-    return _keep(letters, {"{0}x{0}{0}": 4})
+    return _without(_keep(letters, {"{0}x{0}{0}": 4}))
+
+
+def _without(letters: Sequence[str]) -> list[str]:
+    """Leave out the fewest letters, so that none is divided because of another letter beside it.
+
+    Tokenizers join bytes. The end of a letter and the beginning of the next may be such a pair of bytes.
+    """
+    divided: list[str] = []
+    signs = string.ascii_letters + string.digits + string.punctuation
+    borders = [*itertools.product((*letters, *signs), letters), *itertools.product(letters, signs)]
+    for start in range(0, len(borders), _PAIRS_PER_CALL):
+        pairs = ["".join(border) for border in borders[start : start + _PAIRS_PER_CALL]]
+        counts = zip(pairs, count_tokens(pairs), strict=True)
+        divided += [pair for pair, tokens in counts if max(tokens.values()) > len(pair)]
+    left_out = set()
+    while divided:
+        beside = Counter(letter for pair in divided for letter in set(pair) if letter not in signs)
+        [(letter, _)] = beside.most_common(1)
+        left_out.add(letter)
+        divided = [pair for pair in divided if letter not in pair]
+    return [letter for letter in letters if letter not in left_out]
 
 
 def _keep(candidates: Sequence[str], patterns: dict[str, int]) -> list[str]:

@@ -12,6 +12,8 @@ from typing import Final
 
 #: In seconds. A hook that takes longer than this is in the way.
 _DEADLINE: Final = 1.0
+#: In whole seconds, and later than the deadline: when the child process ends if nobody is left to kill it.
+_CHILD_SECONDS: Final = 2
 #: More output than this is a failure: a pack of the largest budget is smaller.
 _MAX_OUTPUT: Final = 4 * 1024 * 1024
 #: What a pipe that is ready takes without blocking: 4096 bytes on Linux, 512 on macOS.
@@ -60,6 +62,7 @@ def _be_child(run_command: Callable[[], int], output: int, errors: int) -> None:
     """Run the command in this process, which then ends."""
     status = 1
     try:
+        signal.alarm(_CHILD_SECONDS)
         os.dup2(output, 1)
         os.dup2(errors, 2)
         status = run_command()

@@ -279,6 +279,10 @@ class ChangeRepository(Protocol):
 
     async def latest(self, kind: Kind, entity: str) -> Change | None: ...
 
+    async def last_actors(self, kind: Kind, entities: Sequence[str]) -> dict[str, str]:
+        """Return the actor of the newest change of each of these entities that exists."""
+        ...
+
     async def newest_seq(self) -> int:
         """Return the `seq` of the newest change."""
         ...

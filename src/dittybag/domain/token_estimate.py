@@ -69,8 +69,8 @@ def _count_word(word: str) -> int:
 def _count_foreign(text: str) -> int:
     # Some tokenizers normalise a text first, which can make it longer.
     letters = max(sum(map(_count_letter, form)) for form in {text, normalize("NFKC", text)})
-    # A space before them, or a border between two of them, can divide one of them into its bytes.
-    return letters + 1 + len(text) // 10
+    # A space before them, or a border between two of them, can divide them into their bytes.
+    return letters + min(len(text), 2) + len(text) // 10
 
 
 def _count_letter(letter: str) -> int:

@@ -9,7 +9,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Change
-from dittybag.domain.entities import kind_of
+from dittybag.domain.entities import Kind, kind_of
 from dittybag.domain.errors import Problem, require
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.packs import (
@@ -88,6 +88,8 @@ class _Packing:
         self._index = libraries
         #: The keys of the items that the receiver has had and that have not changed.
         self._had: set[str] = set()
+        #: Who made the last change of an entity, by its key.
+        self._authors: dict[str, str] = {}
 
     async def run(self) -> Pack:
         budget = self._request.budget
@@ -137,18 +139,17 @@ class _Packing:
 
     async def _around(self, task: Task) -> list[PackItem]:
         """Return the task, its parent, and what it depended on."""
+        parent = await self._visible_tasks([] if task.parent is None else [task.parent])
+        blockers = await self._visible_tasks(task.blocked_by[:_MAX_BLOCKERS])
+        await self._read_authors([task, *parent, *blockers])
         items = [await self._item(f"Task ({task.status})", task, text=_task_text(task))]
-        parent = await self._visible_task(task.parent)
-        if parent is not None:
-            items.append(await self._item(f"Part of ({parent.status})", parent, text=_task_text(parent)))
-        for number in task.blocked_by[:_MAX_BLOCKERS]:
-            blocker = await self._visible_task(number)
-            if blocker is not None:
-                items.append(await self._item(f"After ({blocker.status})", blocker, text=_outcome(blocker)))
+        items += [await self._item(f"Part of ({one.status})", one, text=_task_text(one)) for one in parent]
+        items += [await self._item(f"After ({one.status})", one, text=_outcome(one)) for one in blockers]
         return list(filter(self._is_new, items))
 
-    async def _visible_task(self, number: int | None) -> Task | None:
-        return None if number is None else await find_task_or_none(self._transaction, self._caller, number)
+    async def _visible_tasks(self, numbers: Sequence[int]) -> list[Task]:
+        found = [await find_task_or_none(self._transaction, self._caller, number) for number in numbers]
+        return [task for task in found if task is not None]
 
     # What is linked, and what matches
 
@@ -177,6 +178,7 @@ class _Packing:
         wanted = RankedQuery(query, _FOUND_KINDS, _MAX_HITS)
         matches = await find_best(self._transaction, self._caller, wanted, self._index)
         parsed = parse_query(query)
+        await self._read_authors([match for match in matches if isinstance(match, Prompt | Resource)])
         for match in matches:
             is_stored = isinstance(match, Prompt | Resource)
             key = f"{kind_of(match)}:{match.id}" if is_stored else pin_of("library", match.prompt.name)
@@ -197,6 +199,7 @@ class _Packing:
             found: Prompt | Resource | None = await self._transaction.prompts.by_name(project, link)
             found = found or await self._transaction.resources.by_uri(project, link)
             if found is not None:
+                await self._read_authors([found])
                 yield await self._item(f"Linked {kind_of(found)}", found)
             elif link in self._library:
                 yield self._library_item("Linked library prompt", link)
@@ -204,29 +207,41 @@ class _Packing:
     # Pins
 
     async def _pins(self) -> list[PackItem]:
+        pinned = {
+            pin: await find_pinned(self._transaction, self._caller, self._project, pin)
+            for pin in self._project.pins
+        }
+        await self._read_authors([entity for entity in pinned.values() if entity is not None])
         items = []
-        for pin in self._project.pins:
+        for pin, entity in pinned.items():
             kind, name = split_pin(pin)
             if kind == "library":
                 items.append(self._library_item("Pinned library prompt", name))
-                continue
-            entity = await find_pinned(self._transaction, self._caller, self._project, pin)
-            if entity is not None:
+            elif entity is not None:
                 items.append(await self._item(f"Pinned {kind}", entity))
         return list(filter(self._is_new, items))
 
     # Items
 
+    async def _read_authors(self, entities: Sequence[PinnedEntity]) -> None:
+        """Read who made the last change of entities, before items are made of them."""
+        by_kind: dict[Kind, list[str]] = {}
+        for entity in entities:
+            by_kind.setdefault(kind_of(entity), []).append(str(entity.id))
+        for kind, ids in by_kind.items():
+            actors = await self._transaction.changes.last_actors(kind, ids)
+            self._authors |= {f"{kind}:{entity}": actor for entity, actor in actors.items()}
+
     async def _item(self, role: str, entity: PinnedEntity, *, text: str | None = None) -> PackItem:
-        change = await self._transaction.changes.latest(kind_of(entity), str(entity.id))
+        key = f"{kind_of(entity)}:{entity.id}"
         return PackItem(
-            key=f"{kind_of(entity)}:{entity.id}",
+            key=key,
             version=entity.version,
             role=role,
             ref=reference_of(entity),
             title=entity.title or (entity.name if isinstance(entity, Resource) else ""),
             at=entity.updated_at,
-            author=None if change is None else change.actor,
+            author=self._authors.get(key),
             text=await self._text_of(entity) if text is None else text,
         )
 

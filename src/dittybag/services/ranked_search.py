@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.passages import find_passage
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Prompt
-from dittybag.domain.queries import TaskView
+from dittybag.domain.queries import OWN_TASKS, TaskView
 from dittybag.domain.ranked_search import (
     STORED_KINDS,
     Frequencies,
@@ -135,12 +135,12 @@ class _Search:
     ) -> list[StoredMatch]:
         if not self._kinds or not (phrases or any(frequencies.terms.values())):
             return []
-        if self._view is None:
+        if self._view is None and "task" in self._kinds:
             self._view = await visible_view(self._transaction, self._caller)
         search = StoredSearch(
             project=self._caller.project,
             user=self._caller.user,
-            view=self._view,
+            view=OWN_TASKS if self._view is None else self._view,
             kinds=self._kinds,
             terms=terms,
             phrases=phrases,
@@ -195,6 +195,7 @@ class _Search:
     async def hits(self, page: Sequence[RankedMatch], parsed: ParsedQuery) -> list[RankedHit]:
         """Return matches as results."""
         entities = await self._load([match.stored for match in page])
+        actors = await self._last_actors(entities)
         hits = []
         for match in page:
             if match.library is not None:
@@ -202,18 +203,31 @@ class _Search:
             elif match.stored is not None:
                 entity = entities.get((match.stored.kind, match.stored.number))
                 if entity is not None:
-                    hits.append(await self._stored_hit(match.stored.kind, entity, parsed))
+                    actor = actors.get((match.stored.kind, str(entity.id)))
+                    hits.append(await self._stored_hit(match.stored.kind, entity, actor, parsed))
         return hits
 
-    async def _stored_hit(self, kind: StoredKind, entity: Any, parsed: ParsedQuery) -> RankedHit:
+    async def _last_actors(
+        self, entities: Mapping[tuple[StoredKind, int], Any]
+    ) -> dict[tuple[StoredKind, str], str]:
+        """Return who made the last change of each entity, by kind and id."""
+        found: dict[tuple[StoredKind, str], str] = {}
+        for kind in self._kinds:
+            ids = [str(entity.id) for (each, _), entity in entities.items() if each == kind]
+            actors = await self._transaction.changes.last_actors(kind, ids)
+            found |= {(kind, entity): actor for entity, actor in actors.items()}
+        return found
+
+    async def _stored_hit(
+        self, kind: StoredKind, entity: Any, actor: str | None, parsed: ParsedQuery
+    ) -> RankedHit:
         title, name, _, description, content = await self._texts(entity)
-        change = await self._transaction.changes.latest(kind, str(entity.id))
         return RankedHit(
             kind=kind,
             ref=reference_of(entity),
             title=title or name,
             at=entity.updated_at,
-            actor=None if change is None else change.actor,
+            actor=actor,
             passage=find_passage((content, description), parsed),
             id=entity.uri if isinstance(entity, Resource) else entity.id,
         )

@@ -45,11 +45,14 @@ _ESTIMATE_SECONDS: Final = 60.0
 #: At most this many words with the same beginning are searched.
 _MAX_EXPANSIONS: Final = 50
 
-#: An estimate of at least this many rows is not checked by counting: it decides nothing but the weight.
-_MIN_ESTIMATE: Final = 2 * MAX_SCORED
+#: In a store with fewer rows, the rows with a term are counted, whatever their number is.
+_MIN_ROWS: Final = 2 * MAX_SCORED
+#: An estimate of at least this many rows is not checked by counting. It comes from 30,000 rows, of which
+#: enough have the term. Counting reads a page for each row.
+_MIN_ESTIMATE: Final = 1000
 
 #: Counts the rows of each kind with each of the terms in a list. The plan is the same for all terms: by the
-#: index. Without columns, PostgreSQL does not read the pages that it knows to have no deleted rows.
+#: index.
 _COUNTS: Final = " UNION ALL ".join(
     f"""SELECT '{kind}', number, (
             SELECT count(*) FROM (
@@ -83,7 +86,7 @@ class PostgresRankedSearch:
             rows, words = await self._totals()
             known = [term for term in terms if is_storable(term.text)]
             # Of a small store, no term is frequent enough to be estimated.
-            estimates = await self._estimates(known) if rows >= _MIN_ESTIMATE else {}
+            estimates = await self._estimates(known) if rows >= _MIN_ROWS else {}
             counts = await self._counts(known, estimates)
         return Frequencies(rows, words, {term: counts.get(term, 0) for term in terms})
 
@@ -153,25 +156,26 @@ class PostgresRankedSearch:
             return []
         async with self._row_security.as_indexed_operator(RANKING):
             terms = [(term, await self._stems(term.term)) for term in search.terms if term.frequency]
+            average_length = search.frequencies.average_length
             matches = [
-                StoredMatch(kind, row[0], _score(row, terms, search.frequencies.average_length))
+                StoredMatch(kind, row[0], _score(row, terms, average_length))
                 for kind in search.kinds
                 for row in await self._candidates(search, kind, terms)
             ]
         matches.sort(key=lambda match: (-match.score, -match.number))
-        return await self._visible(search, matches[: search.limit])
+        return await self._visible(matches[: search.limit])
 
-    async def _visible(self, search: StoredSearch, matches: list[StoredMatch]) -> list[StoredMatch]:
-        """Return the matches that the policies show to the viewer."""
-        visible = set()
-        for kind in search.kinds:
-            described = ENTITY_TYPES[kind]
-            numbers = [match.number for match in matches if match.kind == kind]
-            if not numbers:
-                continue
-            sql = f"SELECT {described.key} FROM {described.table} WHERE {described.key} = ANY($1)"
-            visible |= {(kind, row[0]) for row in await self._driver.rows(sql, numbers)}
-        return [match for match in matches if (match.kind, match.number) in visible]
+    async def _visible(self, matches: list[StoredMatch]) -> list[StoredMatch]:
+        """Return the matches without the tasks that the policies hide from the viewer.
+
+        The conditions of the search include the policies for the project.
+        """
+        numbers = [match.number for match in matches if match.kind == "task"]
+        if not numbers or self._row_security.is_operator:
+            return matches
+        rows = await self._driver.rows("SELECT id FROM tasks WHERE id = ANY($1)", numbers)
+        visible = {row[0] for row in rows}
+        return [match for match in matches if match.kind != "task" or match.number in visible]
 
     async def _stems(self, term: SearchTerm) -> list[str]:
         """Return the stems that a term matches."""
@@ -226,8 +230,11 @@ class PostgresRankedSearch:
     ) -> Sequence[Row]:
         """Return the newest rows. `are_few`: find all of them first, because a limit may cost an index."""
         described = ENTITY_TYPES[kind]
+        owned = owner_condition(self._driver, search, kind, bindings, "$1")
+        if kind != "task":
+            owned += f" AND {self._row_security.project_condition('$1', bindings)}"
         found = f"""SELECT {described.key} AS candidate, word_count, words FROM {described.table}
-                    WHERE {owner_condition(self._driver, search, kind, bindings, "$1")} AND {condition}"""
+                    WHERE {owned} AND {condition}"""
         if are_few:
             found = f"WITH found AS MATERIALIZED ({found}) SELECT * FROM found"
         return await self._driver.rows(
@@ -243,8 +250,11 @@ def _score(row: Row, terms: Sequence[_ExpandedTerm], average_length: float) -> f
     counts = read_counts(vector)
     score = 0.0
     for term, stems in terms:
-        count = sum(counts.get(stem, 0.0) for stem in stems)
-        score += term.weight * term_score(count, length, average_length) if count else 0.0
+        count = 0.0
+        for stem in stems:
+            count += counts.get(stem, 0.0)
+        if count:
+            score += term.weight * term_score(count, length, average_length)
     return round(score, SCORE_DIGITS)
 
 

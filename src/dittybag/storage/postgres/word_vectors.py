@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from dittybag.domain.entities import ENTITY_TYPES
@@ -66,15 +67,17 @@ def _shortened(positions: Mapping[str, str]) -> str:
 
 def read_counts(vector: str) -> dict[str, float]:
     """Return the occurrences of each stem of a vector, by column weight."""
-    return {
-        stem: sum(_weighted(int(place.rstrip("ABCD"))) for place in places.split(","))
-        for stem, places in _STEM.findall(vector)
-    }
+    return {stem: _weighted(places) for stem, places in _STEM.findall(vector)}
 
 
-def _weighted(position: int) -> float:
-    count, column = divmod(position, _COLUMNS)
-    return count * COLUMN_WEIGHTS[column]
+@lru_cache(4096)
+def _weighted(places: str) -> float:
+    """Return the occurrences at the positions of a stem, which most texts have in common."""
+    total = 0.0
+    for place in places.split(","):
+        count, column = divmod(int(place.rstrip("ABCD")), _COLUMNS)
+        total += count * COLUMN_WEIGHTS[column]
+    return total
 
 
 async def fill_words(connection: PostgresConnection) -> None:

@@ -195,6 +195,23 @@ class ChangeTable:
         found = await self.page(ChangeQuery(kind=kind, entity=entity, limit=1))
         return found[0] if found else None
 
+    async def last_actors(self, kind: Kind, entities: Sequence[str]) -> dict[str, str]:
+        if not entities:
+            return {}
+        described = ENTITY_TYPES[kind]
+        is_number = described.key == "id"
+        # The log stores numeric ids as text.
+        entity = "CAST(listed.id AS text)" if is_number else "listed.id"
+        ids = list(map(int, entities)) if is_number else entities
+        changes = " UNION ALL ".join(
+            f"SELECT seq, actor FROM changes WHERE {condition}"
+            for condition in self._native.entity_conditions(kind, entity)
+        )
+        sql = f"""SELECT {entity}, (SELECT actor FROM ({changes}) AS found ORDER BY seq DESC LIMIT 1)
+                  FROM {described.table} AS listed WHERE {self._driver.any_of("listed.id", "$1")}"""
+        rows = await self._driver.rows(sql, self._driver.list_value(ids))
+        return {row[0]: row[1] for row in rows if row[1] is not None}
+
     async def newest_seq(self) -> int:
         return await self._driver.value("SELECT max(seq) FROM changes") or 0
 
