@@ -182,3 +182,23 @@ async def test_many_changes_of_the_project_do_not_hide_those_of_others(session: 
         await workspace.pins.remove(caller, "rules", None)
     pack = await workspace.packs.make(Caller(session.project, "agent"), PackRequest(budget=1_500))
     assert re.search(r"^- change:\d+ .* created prompt rules$", pack.text, re.MULTILINE)
+
+
+async def test_what_short_texts_leave_goes_to_longer_ones(session: StoreSession) -> None:
+    workspace = session.workspace
+    for number in range(8):
+        await session.prompt(f"note-{number}", f"login {number}")
+    await session.prompt("guide", "How the login works. " + "Each step is checked. " * 60)
+    pack = await workspace.packs.make(
+        Caller(session.project, "agent"), PackRequest(query="login", budget=1_500)
+    )
+    (guide,) = (entry for entry in pack.entries if entry.ref == "guide")
+    assert guide.shown == guide.length
+
+
+async def test_a_long_match_has_its_passage_in_a_small_pack(session: StoreSession) -> None:
+    await session.prompt("guide", "filler\n" * 900 + "The login needs a token\n" + "filler\n" * 900)
+    for budget in range(200, 260):
+        request = PackRequest(query="login token", budget=budget)
+        pack = await session.workspace.packs.make(Caller(session.project, "agent"), request)
+        assert "The login needs a token" in pack.text, (budget, pack.text)

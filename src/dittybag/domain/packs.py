@@ -23,6 +23,9 @@ _LINE_LENGTH: Final = 120
 _REF_LENGTH: Final = 300
 #: A text is cut only if this many tokens of it fit; otherwise only its reference is shown.
 _SHORTEST_TEXT: Final = 24
+#: A pass over all items of a part costs time, and is worth it for this many tokens for each text that is cut.
+_MAX_PASSES: Final = 2
+_WORTHWHILE: Final = 16
 #: A token seldom has more characters, so a text is read up to the room for it times this.
 _CHARACTERS_PER_TOKEN: Final = 12
 #: More words of the paths of files are not searched for.
@@ -130,6 +133,21 @@ def fill(items: Sequence[PackItem], room: int, most: int) -> Blocks:
     return blocks
 
 
+def fill_evenly(items: Sequence[PackItem], room: int, most: int) -> Blocks:
+    """Like `fill`, but what short texts leave of the room goes to longer ones."""
+    blocks = fill(items, room, most)
+    for _ in range(_MAX_PASSES):
+        cut = sum(entry.shown < entry.length for entry in blocks.entries)
+        if not cut or blocks.left_out or blocks.room < cut * _WORTHWHILE:
+            break
+        most += blocks.room // cut
+        longer = fill(items, room, most)
+        if longer.left_out:
+            break
+        blocks = longer
+    return blocks
+
+
 def join(parts: Sequence[Blocks]) -> Pack:
     """Return the parts of a pack as one."""
     text = "".join(block for part in parts for block in part.texts).rstrip("\n") + "\n"
@@ -189,8 +207,9 @@ def _render(item: PackItem, most: int) -> tuple[str, int]:
         head += f" ({dated(item.at)}{f' by {short_line(item.author)}' if item.author else ''})"
     if not item.text:
         return f"{head}\n\n", 0
-    # What is around the text: the head, two fences and where to read on.
-    room = most - estimate_tokens(head) - estimate_tokens(ref) - 40
+    # The tokens of lines add up. A fence is longer only if the text has a long row of backticks.
+    around = f"{head}\n```\n```\n\n{_cut_line(len(item.text), len(item.text), len(item.text), ref)}"
+    room = most - estimate_tokens(around) - 1
     start, end = _piece(item.text, item.start, room)
     if end == start:
         return f"{head}\n(text left out; read {ref})\n\n", 0
@@ -198,8 +217,12 @@ def _render(item: PackItem, most: int) -> tuple[str, int]:
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", shown)), default=0))
     cut = ""
     if (start, end) != (0, len(item.text)):
-        cut = f"(cut: characters {start} to {end} of {len(item.text)}; read {ref} for the rest)\n"
+        cut = _cut_line(start, end, len(item.text), ref)
     return f"{head}\n{fence}\n{shown}\n{fence}\n{cut}\n", end - start
+
+
+def _cut_line(start: int, end: int, length: int, ref: str) -> str:
+    return f"(cut: characters {start} to {end} of {length}; read {ref} for the rest)\n"
 
 
 def _piece(text: str, start: int, room: int) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from dittybag.domain.packs import (
     dated,
     file_words,
     fill,
+    fill_evenly,
     join,
     short_line,
 )
@@ -119,7 +120,7 @@ class _Packing:
 
         kept = _fill_lines(changes, round(room * _CHANGES_PART)).used
         rest = [item for item in pins if item.key not in found.items]
-        pinned = fill(rest, room - kept, max(most_of_pin, (room - kept) // max(len(rest), 1)))
+        pinned = fill_evenly(rest, room - kept, max(most_of_pin, (room - kept) // max(len(rest), 1)))
         room -= pinned.used
         shown = around.items | found.items | pinned.items
         changed = _fill_lines([change for change in changes if _key_of_change(change) not in shown], room)
@@ -163,7 +164,7 @@ class _Packing:
                 blocks.leave_out([item])
                 return blocks
         # All fit, so each may be longer.
-        return fill(items, room, max(most, room // max(len(items), 1)))
+        return fill_evenly(items, room, max(most, room // max(len(items), 1)))
 
     async def _matches(self, task: Task | None, taken: Iterable[str]) -> AsyncIterator[PackItem]:
         seen = set(taken)
