@@ -7,7 +7,6 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from dittybag.domain.prompts import CONTENT_BYTES, Argument
-from dittybag.domain.text import composed
 
 #: Maximum size of a template, and of every other file that is read. A template is as large as any content.
 SOURCE_BYTES: Final = CONTENT_BYTES
@@ -61,5 +60,4 @@ class LibraryReport(Struct, frozen=True, kw_only=True):
 
 def library_name(folder: str) -> str:
     """Return the library name for a folder name; empty if no valid character remains."""
-    name = composed(folder).lower()
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in name).strip("_")
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in folder.lower()).strip("_")
