@@ -83,6 +83,14 @@ async def main():
 asyncio.run(main())
 """
 
+INSPECTION = """
+from dittybag.protocol.lazy_asyncio import asyncio
+
+def function(parameter): ...
+
+print(asyncio.coroutines.inspect.signature(function))
+"""
+
 
 def run(program: str, *arguments: str) -> str:
     command = [sys.executable, "-W", "error", "-c", program, *arguments]
@@ -99,6 +107,10 @@ def test_tls_works_when_it_is_first_used() -> None:
 
 def test_processes_work_when_the_first_one_is_started() -> None:
     assert run(PROCESSES) == "from a child"
+
+
+def test_functions_can_be_inspected_after_the_start() -> None:
+    assert run(INSPECTION) == "(parameter)"
 
 
 def test_errors_are_reported_in_full_when_the_first_one_occurs() -> None:

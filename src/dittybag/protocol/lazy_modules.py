@@ -26,7 +26,7 @@ def placeholders(*names: str, **known: Mapping[str, Any]) -> Iterator[None]:
     """Import placeholders instead of these modules, unless they are already loaded.
 
     What is imported meanwhile keeps the placeholders; later imports elsewhere get the real modules.
-    `known`: modules with the attributes that are used meanwhile.
+    `known`: modules with the attributes that are used meanwhile. Later uses get those of the real module.
     """
     lazy = [_LazyModule(name) for name in (*names, *known) if name not in sys.modules]
     for module in lazy:
@@ -37,6 +37,8 @@ def placeholders(*names: str, **known: Mapping[str, Any]) -> Iterator[None]:
     finally:
         for module in lazy:
             _remove(module)
+            for name in known.get(module.__name__, ()):
+                delattr(module, name)
 
 
 def _remove(placeholder: ModuleType) -> None:
