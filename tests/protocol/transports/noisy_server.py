@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import ctypes
 import os
 import subprocess
 import sys
@@ -33,6 +32,9 @@ def build() -> Server:
 
     @server.tool("noise")
     async def noise(arguments: object, ctx: Context) -> str:
+        # It opens a file for good, which must not take the number of a closed standard stream.
+        import ctypes
+
         print("from print")
         sys.stdout.write("from stdout\n")
         sys.stdout.flush()
