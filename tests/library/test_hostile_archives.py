@@ -13,6 +13,7 @@ import pytest
 from dittybag.domain.errors import DittybagError, LibraryRefused
 from dittybag.library.installer import add
 from tests.library.source_fixtures import ZipItem, build_zip, deflate, leftovers, read_files, write_zip
+from tests.programs import ZIP
 
 GOOD = ZipItem(name=b"good.md", content=b"good")
 ZEROS = b"\0" * (3 * 1024 * 1024)
@@ -163,9 +164,12 @@ def test_archives_of_common_programs_are_read(tmp_path: Path) -> None:
     for name, text in content.items():
         (tmp_path / name).write_text(text)
     (folder / "late.md").write_text("three")
-    for program in (["zip", "-qr", "info.zip", "repo-main"], ["zip", "-qr0", "stored.zip", "repo-main"]):
-        subprocess.run(program, cwd=tmp_path, check=True, timeout=20)
-    streamed = subprocess.run(["zip", "-qr", "-", "repo-main"], cwd=tmp_path, capture_output=True, check=True)
+    program = ZIP.require()
+    for arguments in (["-qr", "info.zip", "repo-main"], ["-qr0", "stored.zip", "repo-main"]):
+        subprocess.run([program, *arguments], cwd=tmp_path, check=True, timeout=20)
+    streamed = subprocess.run(
+        [program, "-qr", "-", "repo-main"], cwd=tmp_path, capture_output=True, check=True
+    )
     (tmp_path / "streamed.zip").write_bytes(streamed.stdout)
     expected = {name.removeprefix("repo-main/"): text for name, text in content.items()} | {
         "late.md": "three"
