@@ -123,6 +123,31 @@ def test_a_watched_file_follows_changes_of_other_processes(tmp_path: Path) -> No
         assert watch.wait(timeout=20) == 0
 
 
+def test_a_prompt_that_is_gone_does_not_keep_others_from_being_published(tmp_path: Path) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    work.mkdir()
+    for name in ("first", "second"):
+        dittybag(home, "prompt", "add", name, "Old.")
+    where = ("--to", "gemini", "-C", str(work))
+    partial = dittybag(home, "publish", "first", "missing", *where, status=3)
+    commands = work / ".gemini" / "commands"
+    assert partial.stdout == f"Created {commands / 'first.toml'}\n"
+    pipe = subprocess.PIPE
+    environment = {**os.environ, "DITTYBAG_HOME": str(home), "NO_COLOR": "1"}
+    with ForkedProcess(
+        "dittybag", "publish", "first", "second", *where, "--watch",
+        stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment,
+    ) as watch:  # fmt: skip
+        assert watch.stderr is not None
+        assert watch.stderr.readline() == "note: watching for changes; Ctrl-C ends it\n"
+        dittybag(home, "prompt", "delete", "first")
+        dittybag(home, "prompt", "update", "second", "New.")
+        wait_for_line(watch, f"Updated {commands / 'second.toml'}")
+        watch.send_signal(signal.SIGTERM)
+        assert watch.wait(timeout=20) == 0
+    assert "Old." in (commands / "first.toml").read_text()
+
+
 def test_a_preview_shows_what_the_model_of_a_client_gets(tmp_path: Path) -> None:
     home = tmp_path / "home"
     dittybag(home, "prompt", "add", "explain", "Explain {{ error }} in {{ language }}.")

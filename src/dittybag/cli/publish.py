@@ -156,6 +156,14 @@ class _Publisher:
                     code="NOT_PUBLISHABLE",
                 )
                 status = ExitStatus.REFUSED
+            except NotFound as error:
+                if not self._is_repeated:
+                    # It ends the command. JSON output is one document.
+                    if not wants_json():
+                        _print(publications, self._place, dry_run=self._dry_run)
+                    raise
+                # A prompt was deleted: its file stays until it is removed.
+                report(str(error), code=error.code)
         if self._is_repeated:
             publications = [_news(publication) for publication in publications]
         self._is_repeated = True
@@ -197,11 +205,7 @@ async def _watch(session: LibrarySession, publish: Callable[[LibrarySession], Aw
         woken.clear()
         if ended.is_set():
             return status
-        try:
-            status = await publish(session)
-        except NotFound as error:
-            # A prompt was deleted: its file stays until it is removed.
-            report(str(error), code=error.code)
+        status = await publish(session)
 
 
 def _print(publications: Sequence[Publication], place: PublishingPlace, *, dry_run: bool) -> int:

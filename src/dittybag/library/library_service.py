@@ -119,6 +119,8 @@ class LibraryService:
 
     async def _run(self) -> None:
         late = self._ready.is_set()
+        # Requests wait: the new catalogue is empty.
+        self._ready.clear()
         indexer = self._create_indexer(quiet=False)
         try:
             await indexer.load_first(self._signal_progress)
