@@ -70,6 +70,8 @@ def test_search_finds_a_page(open_window: OpenWindow, address: str) -> None:
     page.goto(address)
     page.get_by_role("textbox", name="Search").fill("context pack")
     hit = page.locator(".md-search-result__link").filter(has_text="Context packs").first
+    # The index is built in the browser.
+    expect(hit).to_be_visible(timeout=60_000)
     hit.click()
     page.wait_for_url("**/concepts/context-packs/**")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Context packs")
