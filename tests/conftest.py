@@ -13,8 +13,9 @@ import pytest
 from tests.pgbouncer_servers import PgBouncer, run_pgbouncer
 from tests.postgres_servers import PostgresServer, run_postgres
 
-#: Tests that bound how long something takes while processes use all cores.
+#: Tests that bound how long something takes, and fail if other tests use the processors meanwhile.
 _ALONE: Final = (
+    "tests/e2e/test_live_updates.py",
     "tests/library/render/test_worker_pool.py",
     "tests/torture/test_bombs.py",
 )

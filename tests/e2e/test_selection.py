@@ -145,6 +145,8 @@ def test_tasks_are_completed_prioritised_moved_and_deleted_together(
     title.focus()
     press(page, "i")
     expect(notice(page).filter(has_text="‘Task 3’ is in progress now")).to_be_visible()
+    # The row is updated after the message.
+    expect(page.locator('[formaction$="/take-away"]')).to_have_count(1)
     title.focus()
     press(page, "i")
     expect(notice(page).filter(has_text="‘Task 3’ is to do again")).to_be_visible()
