@@ -21,7 +21,7 @@ from tests.tokens.tokenizer_process import count_tokens
 
 PACKS = repetitions(16, 5_000)
 PER_STORE = repetitions(8, 100)
-#: At once, because a database is waited for. Whoever waits too long for a connection is refused.
+#: At once, because a database is waited for. A caller that waits too long for a connection is refused.
 CONCURRENT = 8
 WORDS = ("login", "deploy", "session", "cache", "invoice", "search", "token", "index")
 #: Text that would be an item of its own if it were not fenced.
