@@ -59,13 +59,15 @@ def run_uv(*arguments: str | Path, cwd: Path = ROOT) -> None:
 class Installation:
     """Dittybag in an empty environment, with an empty home and working folder, outside the source tree."""
 
-    def __init__(self, folder: Path, python: str, requirement: str) -> None:
+    def __init__(self, folder: Path, python: str, requirement: str, *, lowest: bool = False) -> None:
+        """`lowest`: install the lowest declared version of every dependency, not the pinned one."""
         self.home, self.work, self.prefix = folder / "home", folder / "work", folder / "environment"
         self.home.mkdir()
         self.work.mkdir()
         run_uv("venv", "--quiet", "--python", python, self.prefix, cwd=self.work)
         constraints = ROOT / "constraints.txt"
-        self._uv("install", "--constraint", constraints, "--build-constraint", constraints, requirement)
+        versions = ("--resolution", "lowest-direct") if lowest else ("--constraint", constraints)
+        self._uv("install", *versions, "--build-constraint", constraints, requirement)
 
     @property
     def program(self) -> Path:

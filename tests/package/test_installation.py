@@ -22,6 +22,7 @@ import dittybag
 from tests.package.distributions import Distributions
 from tests.package.installation import SUPPORTED, Installation, find_python
 from tests.programs import skip_unless_ci
+from tests.stdio_server_process import ROOT
 
 _RUNNING: Final = f"{sys.version_info[0]}.{sys.version_info[1]}"
 _EVERYWHERE: Final = bool(os.environ.get("INSTALLS"))
@@ -55,6 +56,30 @@ def test_an_installation_works_and_leaves_only_data(
     assert not installed.program.exists()
     assert not list(installed.prefix.glob("lib/python*/site-packages/dittybag*"))
     assert all(name.startswith(".local/share/dittybag/") for name in installed.files()), installed.files()
+
+
+def test_the_lowest_declared_versions_work(tmp_path: Path) -> None:
+    installed = Installation(tmp_path, sys.executable, f"{ROOT}[postgres,oauth]", lowest=True)
+    text = installed.work / "greeting.md"
+    text.write_text("Hello {{ name }}")
+    check_stdio(installed)
+    check_web(installed)
+    for command in (
+        ["prompt", "list", "--project", "work"],
+        ["prompt", "render", "greeting", "name=Ada", "--project", "work"],
+        ["prompt", "add", "welcome", "--file", str(text)],
+        ["resource", "add", str(text)],
+        ["task", "add", "Buy milk"],
+        ["task", "done", "1"],
+        ["search", "milk"],
+        ["history"],
+        ["undo", "--yes"],
+        ["export", "copy.json"],
+        ["connect", "cursor", "--dry-run"],
+    ):
+        assert installed.run(*command), command
+    installed.run_python(f"import asyncpg, cryptography, jwt, {_USERS_OF_EXTRAS}")
+    assert "0 errors" in installed.run("doctor")
 
 
 def check_stdio(installed: Installation) -> None:
