@@ -43,7 +43,7 @@ _COMMANDS: Final = (
     "diff 1",
     "undo --dry-run",
     "search x",
-    "export - --no-history",
+    "export -",
 )
 
 

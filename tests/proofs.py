@@ -145,7 +145,7 @@ PROOFS: Final[dict[str, tuple[Proof, ...]]] = {
         Proof(
             "An export that is imported restores everything byte for byte",
             "tests/exchange/test_export_round_trip.py",
-            (("prompts and tasks", "test_many_prompts_and_tasks_round_trip_with_history"),),
+            (("prompts and tasks", "test_many_prompts_and_tasks_round_trip"),),
         ),
     ),
     "What an agent gets": (

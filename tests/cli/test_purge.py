@@ -288,24 +288,3 @@ def test_doctor_finds_nothing_after_a_purge_and_the_files_have_no_byte_of_it(hom
     report = dittybag(home, "doctor").stdout
     assert "The change log matches the current data" in report
     assert "The search index matches the texts" in report
-
-
-def test_an_export_with_history_keeps_that_something_was_purged(home: Path, tmp_path: Path) -> None:
-    dittybag(home, "project", "create", "secret-project")
-    dittybag(home, "prompt", "add", "inside", SECRET, "-p", "secret-project")
-    dittybag(home, "project", "rename", "secret-project", "plain")
-    dittybag(home, "purge", "review", "--yes")
-    dittybag(home, "task", "add", "Purged")
-    dittybag(home, "purge", "task:2", "--yes")
-    dittybag(home, "purge", "--before", "now", "--yes")
-    changes = data(dittybag(home, "history", "--json"))["changes"]
-    for name in ("export.json", "folder"):
-        copy = tmp_path / f"copy-of-{name}"
-        copy.mkdir()
-        dittybag(home, "export", str(tmp_path / name), "--history")
-        dittybag(copy, "import", str(tmp_path / name))
-        assert data(dittybag(copy, "history", "--json"))["changes"] == changes
-        assert "The change log matches the current data" in dittybag(copy, "doctor").stdout
-        # The id of a purged task is not used again.
-        assert data(dittybag(copy, "task", "add", "Next", "--json"))["id"] == 3
-    assert SECRET not in (tmp_path / "export.json").read_text().replace(f'"content":"{SECRET}"', "")

@@ -15,7 +15,6 @@ from dittybag.domain.errors import Conflict, DittybagError, Invalid, NotFound, P
 #: A sample of every error, with its code in the JSON format and its exit status.
 SAMPLES: list[tuple[DittybagError, str, ExitStatus]] = [
     (Invalid([Problem("title", "Title is long")]), "INVALID_TITLE", ExitStatus.REFUSED),
-    (errors.InvalidHistory([Problem("", "Change 3 is missing")]), "INVALID_INPUT", ExitStatus.REFUSED),
     (errors.UnknownFormat("x.txt", "unknown format"), "INVALID_INPUT", ExitStatus.REFUSED),
     (errors.ProjectNotFound("p"), "PROJECT_NOT_FOUND", ExitStatus.NOT_FOUND),
     (errors.ProjectGone(), "PROJECT_NOT_FOUND", ExitStatus.NOT_FOUND),

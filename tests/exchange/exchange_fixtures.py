@@ -20,26 +20,22 @@ from dittybag.storage.sqlite.sqlite_store import SqliteStore
 ACTOR = "importer"
 
 
-async def export_json(
-    database: Path, target: Path, *, project: str | None = None, history: bool = True
-) -> bytes:
+async def export_json(database: Path, target: Path, *, project: str | None = None) -> bytes:
     """Export to a file. Returns its content."""
     store = SqliteStore(str(database))
     try:
         with target.open("wb") as file:
-            writer = JsonWriter(file.write, project=project, history=history)
+            writer = JsonWriter(file.write, project=project)
             await export_workspace(store, writer)
     finally:
         await store.close()
     return target.read_bytes()  # noqa: ASYNC240  # no other task is running
 
 
-async def export_folder(
-    database: Path, target: Path, *, project: str | None = None, history: bool = False
-) -> int:
+async def export_folder(database: Path, target: Path, *, project: str | None = None) -> int:
     """Export to a folder. Returns the number of changed files."""
     store = SqliteStore(str(database))
-    writer = FolderWriter(str(target), project=project, history=history)
+    writer = FolderWriter(str(target), project=project)
     try:
         await export_workspace(store, writer)
     finally:

@@ -28,10 +28,6 @@ async def exported_json(tmp_path: Path) -> dict[str, Any]:
     return found
 
 
-def first_change(changes: list[dict[str, Any]], kind: str, action: str) -> dict[str, Any]:
-    return next(change for change in changes if (change["kind"], change["action"]) == (kind, action))
-
-
 def set_value(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     """Return an edit that sets the value at a path such as `prompts.3.title`."""
 
@@ -44,49 +40,8 @@ def set_value(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     return edit
 
 
-def set_in_log(
-    kind: str, action: str, field: str, value: Any, *, shared: bool = False
-) -> Callable[[dict[str, Any]], None]:
-    """Return an edit of the first change. `shared`: of a task that belongs to a project."""
-
-    def edit(export: dict[str, Any]) -> None:
-        changes = export["changes"]
-        if shared:
-            changes = [item for item in changes if (item.get("after") or {}).get("project_id")]
-        change = first_change(changes, kind, action)
-        if "." in field:
-            change["after"][field.partition(".")[2]] = value
-        else:
-            change[field] = value
-
-    return edit
-
-
-def swap_changes(export: dict[str, Any]) -> None:
-    changes = export["changes"]
-    changes[4], changes[5] = changes[5], changes[4]
-
-
-def drop_change(export: dict[str, Any]) -> None:
-    export["changes"].remove(first_change(export["changes"], "prompt", "create"))
-
-
-def delete_default(export: dict[str, Any]) -> None:
-    last = export["changes"][-1]
-    deletion = {
-        "seq": last["seq"] + 1,
-        "at": 1,
-        "actor": "x",
-        "action": "delete",
-        "kind": "project",
-        "entity": "1",
-    }
-    export["changes"].append(deletion)
-
-
-WITH_HISTORY = {
+BAD_VALUES = {
     "long title": (set_value("prompts.3.title", "x" * 201), "prompts 4: Title must be 1-200 characters"),
-    "unlisted edit": (set_value("prompts.3.content", "x"), "does not match the history"),
     "unknown field": (
         set_value("prompts.3.colour", "x"),
         "prompts 4: Object contains unknown field `colour`",
@@ -99,117 +54,33 @@ WITH_HISTORY = {
     "bad base64": (set_value("resources.1", {"name": "x", "base64": "!"}), "base64 must be valid base64"),
     "bad due date": (set_value("tasks.0.due_date", "soon"), "due_date must be an ISO 8601 date"),
     "bad time": (set_value("prompts.0.created_at", "yesterday"), "created_at must be a time like"),
-    "huge number": (set_value("prompts.0.version", 2**60), "version is out of range"),
-    "order": (swap_changes, "changes must be in ascending order of seq"),
-    "missing change": (drop_change, "action 'update' does not fit the state of the entity"),
-    "unknown action": (set_in_log("prompt", "update", "action", "rename"), "Invalid enum value 'rename'"),
-    "other entity": (
-        set_in_log("prompt", "create", "entity", "x"),
-        "entity must be the id of the entity in after",
+    "bad name": (set_value("prompts.0.name", "a b"), "contains invalid characters"),
+    "huge id": (set_value("tasks.0.id", 2**60), "id is out of range"),
+    "history": (
+        set_value("changes", []),
+        "it is not a valid export: Object contains unknown field `changes`",
     ),
-    "wrong number": (set_in_log("prompt", "create", "after.number", 1), ": number must be "),
-    "bad name": (set_in_log("prompt", "create", "after.name", "a b"), "contains invalid characters"),
-    "other project": (
-        set_in_log("prompt", "create", "after.project", 77),
-        "conflicts with the changes before it",
-    ),
-    "missing content": (
-        set_in_log("resource", "create", "after.sha256", "0" * 64),
-        "the content of the resource is missing",
-    ),
-    "negative batch": (
-        set_in_log("prompt", "update", "batch", -5),
-        "batch must be that of the previous change",
-    ),
-    "no id": (set_in_log("task", "create", "after.id", 0), "entity must be the id of the entity in after"),
-    "long actor": (set_in_log("task", "create", "actor", "x" * 20_000), "actor must be at most"),
-    "renamed in a task": (
-        set_in_log("task", "create", "after.project", "elsewhere", shared=True),
-        "project must be the name of project",
-    ),
-    "moved prompt": (
-        set_in_log("prompt", "update", "after.project", 77),
-        "a prompt or resource cannot move to another project",
-    ),
-    "missing project of a task": (
-        set_in_log("task", "create", "after.project_id", 77),
-        "conflicts with the changes before it",
-    ),
-    "unknown task": (
-        set_in_log("task", "create", "after.blocked_by", [77_777]),
-        "blocked_by or parent names task 77777, which is not in the history",
-    ),
-    "own task": (set_in_log("task", "create", "after.parent", 1), "a task cannot be blocked by itself"),
-    "huge id of a task": (
-        set_in_log("task", "create", "after.blocked_by", [2**53]),
-        "blocked_by and parent must be ids of tasks",
-    ),
-    "unknown status": (set_in_log("task", "create", "after.status", "lost"), "Invalid enum value 'lost'"),
-    "bad comment": (
-        set_in_log("task", "create", "after.comments", [{"at": -1, "author": "a", "text": "x" * 10_001}]),
-        "A comment must be between 1 and 10000 characters",
-    ),
-    "deleted default project": (delete_default, "conflicts with the changes before it"),
 }
 
 
-@pytest.mark.parametrize("name", WITH_HISTORY)
+@pytest.mark.parametrize("name", BAD_VALUES)
 async def test_a_bad_export_leaves_an_empty_workspace_empty(tmp_path: Path, name: str) -> None:
-    edit, problem = WITH_HISTORY[name]
+    edit, problem = BAD_VALUES[name]
     edited = await exported_json(tmp_path)
     edit(edited)
     (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
     await import_into(tmp_path / "b.db", tmp_path / "a.json", dry_run=True)
     before = dump_tables(tmp_path / "b.db")
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises((Invalid, SourceFailed)) as caught:
         await import_into(tmp_path / "b.db", tmp_path / "bad.json")
     assert problem in str(caught.value)
     assert dump_tables(tmp_path / "b.db") == before
-    await import_into(tmp_path / "b.db", tmp_path / "a.json")
-    assert dump_tables(tmp_path / "b.db") == dump_tables(tmp_path / "a.db")
-
-
-def without_history(edit: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-    def edit_without_history(export: dict[str, Any]) -> None:
-        del export["changes"], export["contents"]
-        edit(export)
-
-    return edit_without_history
-
-
-def duplicate_first(section: str, **other: Any) -> Callable[[dict[str, Any]], None]:
-    return without_history(lambda found: found[section].append({**found[section][0], **other}))
-
-
-DUPLICATES = {
-    "same id": (duplicate_first("prompts", name="other", title="Other"), "it has the same id as prompts 1"),
-    "same name": (
-        duplicate_first("prompts", id="", title="Other"),
-        "it has the same prompt name as prompts 1",
-    ),
-    "same title": (duplicate_first("prompts", id="", name="other"), "it has the same title as prompts 1"),
-    "same URI": (duplicate_first("resources", id="", name="other"), "it has the same URI as resources 1"),
-    "same task": (duplicate_first("tasks"), "it has the same task id as tasks 1"),
-}
-
-
-@pytest.mark.parametrize("name", DUPLICATES)
-async def test_duplicates_are_reported(tmp_path: Path, name: str) -> None:
-    edit, problem = DUPLICATES[name]
-    edited = await exported_json(tmp_path)
-    edit(edited)
-    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
-    with pytest.raises(Invalid, match=problem):
-        await import_into(tmp_path / "b.db", tmp_path / "bad.json")
-    assert len(rows(tmp_path / "b.db", "SELECT * FROM changes")) == 1
 
 
 def set_tasks(*tasks: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
     """Return an edit that replaces the tasks. Each gets a title."""
-    return without_history(
-        lambda found: found.update(
-            tasks=[{"id": number, "title": "x", **task} for number, task in enumerate(tasks, 1)]
-        )
+    return lambda found: found.update(
+        tasks=[{"id": number, "title": "x", **task} for number, task in enumerate(tasks, 1)]
     )
 
 
@@ -304,7 +175,7 @@ async def test_edges_to_tasks_that_are_not_in_the_file_are_removed(tmp_path: Pat
     ]
 
 
-async def test_exports_from_before_tasks_had_a_status_are_imported(tmp_path: Path) -> None:
+async def test_tasks_without_a_status_are_imported(tmp_path: Path) -> None:
     edited = await exported_json(tmp_path)
     set_tasks({"completed_at": "2026-01-01T00:00:00Z"}, {"project": "default"})(edited)
     (tmp_path / "old.json").write_bytes(msgspec.json.encode(edited))
@@ -452,7 +323,7 @@ async def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
     (folder / "projects" / "default" / "prompts" / "secret.md").symlink_to(secret / "prompts" / "secret.md")
     os.mkfifo(folder / "tasks" / "000999.md")
     result = await import_into(tmp_path / "b.db", folder)
-    assert result.exact
+    assert result.created["prompt"] > 20
     assert rows(tmp_path / "b.db", "SELECT * FROM prompts WHERE content = 'secret'") == []
     assert rows(tmp_path / "b.db", "SELECT * FROM projects WHERE name = 'linked'") == []
 
@@ -503,7 +374,7 @@ def _import_beyond_the_disk_space(home: Path, file: Path) -> None:
 
 async def test_a_broken_off_import_changes_nothing(tmp_path: Path) -> None:
     await fill_database(tmp_path / "a.db", 3_000, 200, 1_000)
-    await export_json(tmp_path / "a.db", tmp_path / "a.json")
+    exported = await export_json(tmp_path / "a.db", tmp_path / "a.json")
     _import_beyond_the_disk_space(tmp_path / "small", tmp_path / "a.json")
     log = tmp_path / "home" / "default.db-wal"
     process = start_import(tmp_path / "home", tmp_path / "a.json")
@@ -522,4 +393,4 @@ async def test_a_broken_off_import_changes_nothing(tmp_path: Path) -> None:
     audit.close()
     assert len(rows(database, "SELECT * FROM changes")) == 1
     await import_into(database, tmp_path / "a.json")
-    assert dump_tables(database) == dump_tables(tmp_path / "a.db")
+    assert await export_json(database, tmp_path / "b.json") == exported

@@ -53,11 +53,10 @@ async def database(tmp_path: Path) -> Path:
 
 async def test_existing_entities_are_skipped(database: Path, tmp_path: Path) -> None:
     before = dump_tables(database)
-    for history in (False, True):
-        await export_json(database, tmp_path / "a.json", history=history)
-        result = await import_into(database, tmp_path / "a.json")
-        assert result.skipped == {"project": 0, "prompt": 2, "resource": 1, "task": 1}
-        assert not any(result.created.values())
+    await export_json(database, tmp_path / "a.json")
+    result = await import_into(database, tmp_path / "a.json")
+    assert result.skipped == {"project": 0, "prompt": 2, "resource": 1, "task": 1}
+    assert not any(result.created.values())
     await export_folder(database, tmp_path / "folder")
     assert not any((await import_into(database, tmp_path / "folder")).created.values())
     assert dump_tables(database) == before
@@ -158,7 +157,7 @@ async def test_one_undo_reverts_an_import(database: Path, tmp_path: Path) -> Non
 
 async def test_an_import_into_an_empty_workspace_can_be_undone(tmp_path: Path) -> None:
     await fill_database(tmp_path / "a.db", 40, 10, 20)
-    await export_json(tmp_path / "a.db", tmp_path / "a.json", history=False)
+    await export_json(tmp_path / "a.db", tmp_path / "a.json")
     await import_into(tmp_path / "b.db", tmp_path / "a.json")
     workspace = Workspace(SqliteStore(str(tmp_path / "b.db")))
     newest = (await workspace.history.page(Caller(1, "me"), ChangeQuery(project=1, limit=1)))[0]
@@ -365,10 +364,10 @@ async def test_missing_names_are_derived_from_titles(database: Path) -> None:
 
 async def test_a_folder_is_imported_in_the_order_of_creation(database: Path, tmp_path: Path) -> None:
     names = ["zebra", "apple", "mango"]
-    await import_into(
-        tmp_path / "other.db",
-        write_export(tmp_path / "other.json", prompts=[prompt_fields(n, n) for n in names]),
-    )
+    prompts = [
+        prompt_fields(name, name, created_at=f"2026-01-0{day}T00:00:00Z") for day, name in enumerate(names, 1)
+    ]
+    await import_into(tmp_path / "other.db", write_export(tmp_path / "other.json", prompts=prompts))
     await export_folder(tmp_path / "other.db", tmp_path / "folder")
     await import_into(database, tmp_path / "folder")
     assert [name for name, _, _ in rows(database, PROMPTS)] == ["one", "two", *names]

@@ -39,7 +39,6 @@ def export(
     *,
     folder: bool,
     project: str | None,
-    history: bool,
     overwrite: bool = False,
     on_progress: ProgressCallback | None = None,
 ) -> dict[str, int]:
@@ -55,11 +54,11 @@ def export(
                 await store.read(lambda transaction: find_project(transaction, project))
             if not folder:
                 with _output(target, overwrite=overwrite) as file:
-                    lines = JsonWriter(file.write, project=project, history=history)
+                    lines = JsonWriter(file.write, project=project)
                     return await export_workspace(store, lines, on_progress)
             from dittybag.exchange.folder_writer import FolderWriter
 
-            with closing(FolderWriter(target, project=project, history=history)) as tree:
+            with closing(FolderWriter(target, project=project)) as tree:
                 counts = await export_workspace(store, tree, on_progress)
                 return {**counts, "files": tree.changed}
 
@@ -159,7 +158,7 @@ async def _open_database(path: str, temporary: str) -> FileSource:
         target.close()
     async with opened_store(copy) as store:
         with files.atomic_write(listing) as file:
-            await export_workspace(store, JsonWriter(file.write, project=None, history=True))
+            await export_workspace(store, JsonWriter(file.write, project=None))
     return JsonSource(listing)
 
 

@@ -160,7 +160,7 @@ class LocalMaintenance:
                 "dittybag export FILE.json"
             )
         path = os.path.join(self._temporary_folder(), f"{os.urandom(16).hex()}.json")  # noqa: PTH118
-        export(self._settings, path, folder=False, project=None, history=True)
+        export(self._settings, path, folder=False, project=None)
         return path
 
     def _temporary_folder(self) -> str:
@@ -211,7 +211,6 @@ class LocalMaintenance:
             skipped={kind: count for kind, count in result.skipped.items() if count},
             renamed=[f"{item.kind} “{item.old}” as “{item.new}”" for item in result.renamed[:_MAX_NOTES]],
             notes=[note.replace(path, "the file") for note in notes[:_MAX_NOTES]],
-            changes=result.changes,
         )
 
 

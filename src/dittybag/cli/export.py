@@ -28,11 +28,6 @@ from dittybag.domain.projects import AUTOMATIC
     type=click.Choice(["json", "folder"]),
     help="Output format (default: depends on the target).",
 )
-@click.option(
-    "--history/--no-history",
-    default=None,
-    help="Include the change history (default for a file, not for a folder).",
-)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @in_workspace
 def command(
@@ -40,14 +35,13 @@ def command(
     form: str | None,
     options: WorkspaceOptions,
     *,
-    history: bool | None,
     force: bool,
 ) -> int | None:
     """Export a workspace to a JSON file or a folder of readable files.
 
-    A target that ends in .json, or `-` for standard output, is one JSON file with the history. Importing it
-    into an empty workspace restores the workspace exactly. Any other target is a folder of Markdown files and
-    resources that is suitable for Git: exporting to it again rewrites only the files that changed.
+    A target that ends in .json, or `-` for standard output, is one JSON file. Any other target is a folder
+    of Markdown files and resources that is suitable for Git: exporting to it again rewrites only the files
+    that changed. An export has no history; `dittybag backup` keeps it.
 
     \b
     Examples:
@@ -66,7 +60,6 @@ def command(
                 target,
                 folder=folder,
                 project=options.project_name if options.project == AUTOMATIC else options.project,
-                history=history if history is not None else not folder,
                 overwrite=force,
                 on_progress=lambda *counts: report_section(show, "Exporting", *counts),
             )
@@ -112,8 +105,5 @@ def _print_summary(target: str, counts: dict[str, int]) -> None:
     counted = [
         format_count(counts[kind], kind.removesuffix("s")) for kind in ("prompts", "resources", "tasks")
     ]
-    past = f", with {format_count(counts['changes'], 'change')} of history" if counts["changes"] else ""
     files = f"; {format_count(counts['files'], 'file')} changed" if "files" in counts else ""
-    click.echo(
-        f"Exported {', '.join(counted[:-1])} and {counted[-1]} to {target}{past}{files}", err=target == "-"
-    )
+    click.echo(f"Exported {', '.join(counted[:-1])} and {counted[-1]} to {target}{files}", err=target == "-")

@@ -18,7 +18,6 @@ from dittybag.domain.display import format_count
 from dittybag.domain.errors import (
     DittybagError,
     Invalid,
-    InvalidHistory,
     SeveralConflicts,
     SourceFailed,
     UnknownFormat,
@@ -45,7 +44,6 @@ from dittybag.domain.projects import AUTOMATIC
     is_flag=True,
     help="Keep {{ variables }} in prompt files and CSV files as text instead of making them arguments.",
 )
-@click.option("--no-history", is_flag=True, help="Import only the current state, without the history.")
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
 @in_workspace
 def command(
@@ -55,18 +53,16 @@ def command(
     options: WorkspaceOptions,
     *,
     verbatim: bool,
-    no_history: bool,
     dry_run: bool,
 ) -> int | None:
     """Import SOURCE. If it contains errors, nothing is imported, except from files of prompts.
 
-    SOURCE is a file or folder written by `dittybag export`; a SQLite database of prompt-store, mcpkg, the
-    task manager or Dittybag; a CSV file of prompts with the columns act and prompt; or a file or folder of
-    prompts in any library format. `-` reads standard input. From files of prompts, the valid prompts are
-    imported and the others are listed.
+    SOURCE is a file or folder written by `dittybag export`; a SQLite database of prompt-store or Dittybag; a
+    CSV file of prompts with the columns act and prompt; or a file or folder of prompts in any library format.
+    `-` reads standard input. From files of prompts, the valid prompts are imported and the others are listed.
 
-    Importing an export into an empty workspace restores it exactly, with its history. Otherwise, items are
-    added: items that already exist are skipped, and one `dittybag undo` undoes the whole import.
+    Items that already exist are skipped. One `dittybag undo` undoes the whole import. Tasks keep their
+    numbers if the workspace is new.
 
     \b
     Examples:
@@ -84,7 +80,6 @@ def command(
                 project=settings.project if options.project == AUTOMATIC else options.project,
                 default_project=settings.project,
                 on_conflict=on_conflict,
-                history=not no_history,
                 dry_run=dry_run,
             )
             imported = import_data(
@@ -120,9 +115,7 @@ def _report_import_error(error: DittybagError) -> int:
     lines, hints = [str(error)], []
     if isinstance(error, Invalid):
         lines = [problem.message for problem in error.problems]
-    if isinstance(error, InvalidHistory):
-        hints = ["use --no-history to import only the current state"]
-    elif isinstance(error, UnknownFormat):
+    if isinstance(error, UnknownFormat):
         hints = [f"--as {name}: {description}" for name, description in FORMATS.items()]
     elif isinstance(error, SeveralConflicts):
         lines = [str(conflict) for conflict in error.conflicts]
@@ -139,16 +132,12 @@ def _data(result: ImportResult, *, dry_run: bool) -> dict[str, Any]:
         "skipped": {f"{kind}s": count for kind, count in result.skipped.items()},
         "renamed": [{"kind": item.kind, "from": item.old, "to": item.new} for item in result.renamed],
         "conflicts": [{"code": item.code, "message": str(item)} for item in result.conflicts],
-        "changes": result.changes,
-        "exact": result.exact,
         "notes": result.notes,
     }
 
 
 def _print_summary(result: ImportResult, *, dry_run: bool) -> None:
-    past = f", with {format_count(result.changes, 'change')} of history" if result.changes else ""
-    imported = f"{_counts(result.created) or 'nothing'}{past}"
-    click.echo(f"{'Would import' if dry_run else 'Imported'} {imported}")
+    click.echo(f"{'Would import' if dry_run else 'Imported'} {_counts(result.created) or 'nothing'}")
     if replaced := _counts(result.replaced):
         click.echo(f"{'Would replace' if dry_run else 'Replaced'} {replaced}")
     if skipped := _counts(result.skipped):
@@ -156,10 +145,6 @@ def _print_summary(result: ImportResult, *, dry_run: bool) -> None:
     print_notes("Renamed:", [f"{item.kind} '{item.old}' is now '{item.new}'" for item in result.renamed])
     print_notes("Conflicts:", [str(conflict) for conflict in result.conflicts])
     print_notes("Notes:", result.notes)
-    if result.has_history and not result.exact:
-        click.echo(
-            "note: the history was not imported; it requires an empty workspace and no --project", err=True
-        )
 
 
 def _counts(counts: dict[Any, int]) -> str:

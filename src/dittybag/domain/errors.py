@@ -2,7 +2,6 @@
 
 DittybagError
 ├── Invalid                  problems: every rule that the input breaks
-│   ├── InvalidHistory       the history of an export; its current state may be valid
 │   └── UnknownFormat        of an import source
 ├── NotFound
 │   ├── WorkspaceNotFound    where: there is no database
@@ -151,10 +150,6 @@ class Invalid(DittybagError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("; ".join(problem.message for problem in problems))
-
-
-class InvalidHistory(Invalid):
-    """The history of an export breaks a rule or does not lead to its current state."""
 
 
 class UnknownFormat(Invalid):

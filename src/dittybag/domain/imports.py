@@ -18,8 +18,6 @@ FORMATS: Final[Mapping[str, str]] = {
     "folder": "a folder written by dittybag export",
     "database": "a Dittybag database",
     "prompt-store": "a prompt-store database (SQLite)",
-    "mcpkg": "an mcpkg database (SQLite)",
-    "task-manager": "a task manager database (SQLite)",
     "csv": "a CSV file with the columns act,prompt or title,content",
     "library": "a folder or file of prompts in any library format",
 }
@@ -46,8 +44,6 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     #: The project of entities for which the source names none.
     default_project: str = DEFAULT_PROJECT
     on_conflict: OnConflict = "fail"
-    #: Whether to import the history, if the source has one and the workspace is empty.
-    history: bool = True
     #: Change nothing, and report conflicts in the result.
     dry_run: bool = False
 
@@ -76,9 +72,3 @@ class ImportResult(Struct, kw_only=True):
     #: Adjustments of the imported entities, as sentences.
     notes: list[str] = []
     format: str = ""
-    #: Whether the source has a change history.
-    has_history: bool = False
-    #: Whether the workspace is now an exact copy of the exported one.
-    exact: bool = False
-    #: The number of imported changes of the history.
-    changes: int = 0

@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import FieldInfo, asdict
 
-from dittybag.domain.changes import Action, Change, Interface, Purged
 from dittybag.domain.entities import ENTITY_TYPES, Entity, EntityType, Kind, kind_of
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.resources import Resource, decode_base64
@@ -20,7 +19,7 @@ from dittybag.exchange.import_sources import SourceEntity, SourceEntry
 
 T = TypeVar("T")
 
-#: Kinds whose entities belong to a project, and whose number is the `seq` of the change that created them.
+#: Kinds whose entities always belong to a project.
 NUMBERED_KINDS: Final[tuple[Kind, ...]] = tuple(
     kind for kind, described in ENTITY_TYPES.items() if described.key == "number"
 )
@@ -30,6 +29,13 @@ BODY_FIELDS: Final[Mapping[Kind, str]] = {"prompt": "content", "task": "notes"}
 _TIMES: Final = ("created_at", "updated_at", "completed_at")
 #: Fields of a resource that follow from its content, which a record has instead.
 _FROM_CONTENT: Final = ("sha256", "size")
+#: Fields that an entity gets when it is stored, so that equal workspaces give equal files.
+_ASSIGNED: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "project": ("id", "created_at", "updated_at", "version"),
+    "prompt": ("number", "version"),
+    "resource": ("number", "version"),
+    "task": ("version",),
+}
 
 
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -58,7 +64,7 @@ def _record_type(described: EntityType) -> type[Struct]:
     task names its project anyway, so its record only says whether it is shared with the project's members.
     """
     given = {field.name: field for field in msgspec.structs.fields(described.struct)}
-    order = [name for name in given if name not in _FROM_CONTENT]
+    order = [name for name in given if name not in (*_FROM_CONTENT, *_ASSIGNED[described.kind])]
     if (body := BODY_FIELDS.get(described.kind)) is not None:
         order.remove(body)
         order.append(body)
@@ -97,7 +103,8 @@ def to_record(entity: Entity, project: str = "", content: bytes | None = None) -
     `project`: the name of the project of a prompt or resource. `content`: the content of a resource; `None`
     if it is written to another file.
     """
-    kind, values = kind_of(entity), asdict(entity)
+    kind = kind_of(entity)
+    values = {name: value for name, value in asdict(entity).items() if name not in _ASSIGNED[kind]}
     for name in _TIMES:
         if values.get(name) is not None:
             values[name] = format_time(values[name])
@@ -120,15 +127,17 @@ def to_record(entity: Entity, project: str = "", content: bytes | None = None) -
 def to_entity(kind: Kind, record: Struct, project: int = 0) -> SourceEntity:
     """Convert a record to an entity, with the content of a resource. Raises `Invalid`.
 
-    `project`: the id of the project of a prompt, a resource or a shared task.
+    `project`: the id of the project, or of that of a prompt, a resource or a shared task, in this source.
     """
     values, content = asdict(record), b""
     if kind == "resource":
         content = decode_content(record)
         del values["text"], values["base64"]
         values |= {"sha256": "", "size": len(content)}
+    if kind == "project":
+        values["id"] = project
     if kind in NUMBERED_KINDS:
-        values["project"] = project
+        values |= {"project": project, "number": 0}
     if kind == "task":
         values["project_id"] = project if values.pop("shared") else None
         values["comments"] = tuple(map(_to_comment, values["comments"]))
@@ -136,8 +145,8 @@ def to_entity(kind: Kind, record: Struct, project: int = 0) -> SourceEntity:
     for name in _TIMES:
         if name in values:
             values[name] = _parse_time_field(name, values[name])
-    created = values["created_at"] = values["created_at"] or 0
-    values["updated_at"] = values["updated_at"] or created
+    created = values["created_at"] = values.get("created_at") or 0
+    values["updated_at"] = values.get("updated_at") or created
     return SourceEntity(ENTITY_TYPES[kind].struct(**values), content)
 
 
@@ -197,71 +206,6 @@ def decode_content(record: Any) -> bytes:
         return decode_base64(record.base64)
     except ValueError as error:
         raise Invalid([Problem("base64", "base64 must be valid base64")]) from error
-
-
-# Changes
-
-
-class ChangeRecord(Record, frozen=True, kw_only=True):
-    """A change, without the state before it, which follows from the earlier changes."""
-
-    seq: int
-    batch: int = 0
-    at: int
-    actor: str
-    action: Action
-    kind: Kind
-    entity: str
-    #: Only for a purged change: otherwise, the entity has it.
-    project: int | None = None
-    after: Any = None
-    interface: Interface | None = None
-
-
-class RawChangeRecord(ChangeRecord, frozen=True, kw_only=True):
-    """A change whose entity is not decoded yet."""
-
-    after: Raw = Raw(b"null")
-
-
-def change_record(change: Change) -> ChangeRecord:
-    values = asdict(change)
-    del values["before"]
-    if change.batch == change.seq:
-        del values["batch"]
-    if change.purged is None:
-        del values["project"]
-    return ChangeRecord(**values)
-
-
-_decode_change: Final = msgspec.json.Decoder(RawChangeRecord).decode
-_ENTITY_DECODERS: Final[Mapping[Kind, msgspec.json.Decoder[Any]]] = {
-    kind: msgspec.json.Decoder(described.struct | None) for kind, described in ENTITY_TYPES.items()
-}
-
-
-class _StateTag(Struct):
-    """The field that distinguishes a purged state from an entity."""
-
-    state: Any = None
-
-
-_decode_tag: Final = msgspec.json.Decoder(_StateTag).decode
-_decode_purged: Final = msgspec.json.Decoder(Purged).decode
-
-
-def decode_change(item: bytes | Raw) -> Change:
-    """Decode the record of a change. Raises `DecodeError`."""
-    record = _decode_change(item)
-    values = {**asdict(record), "batch": record.batch or record.seq, "after": _decode_state(record)}
-    return Change(**values, before=None)
-
-
-def _decode_state(record: RawChangeRecord) -> Any:
-    # Decoding the tag of every state would take longer than this.
-    if b'"purged"' in bytes(record.after) and _decode_tag(record.after).state == "purged":
-        return _decode_purged(record.after)
-    return _ENTITY_DECODERS[record.kind].decode(record.after)
 
 
 def decode_entry(location: str, decode: Callable[[Any], T], item: bytes | Raw) -> SourceEntry[T]:

@@ -6,8 +6,6 @@ projects/NAME/prompts/NAME.md                front matter, then the content, byt
 projects/NAME/resources/NAME/resource.yaml
 projects/NAME/resources/NAME/content.EXT     the content
 tasks/000123-SOME-WORDS.md                   front matter, then the notes
-history/changes.jsonl                        the change log, only with --history
-history/contents/AB/SHA256                   earlier contents of resources
 """
 
 from __future__ import annotations
@@ -31,16 +29,12 @@ RESOURCES: Final = "resources"
 RESOURCE: Final = "resource.yaml"
 CONTENT: Final = "content."
 TASKS: Final = "tasks"
-HISTORY: Final = "history"
-CHANGES: Final = "history/changes.jsonl"
-CONTENTS: Final = "history/contents"
 
 #: Files with the fields of an entity.
 FIELDS_FILE: Final = re.compile(
     rf"{TASKS}/[^/]+\.md|{PROJECTS}/[^/]+/(?:{PROJECT}|{PROMPTS}/[^/]+\.md|{RESOURCES}/[^/]+/{RESOURCE})"
 )
 CONTENT_FILE: Final = re.compile(rf"({PROJECTS}/[^/]+/{RESOURCES}/[^/]+)/{CONTENT}[^/]*")
-HISTORY_FILE: Final = re.compile(rf"{CHANGES}|{CONTENTS}/[^/]+/[0-9a-f]{{64}}")
 
 
 class MarkerFields(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,6 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from msgspec.structs import replace
 
 from dittybag import files
-from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES, Kind, type_of
 from dittybag.domain.errors import Invalid, Problem, SourceFailed
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
@@ -21,8 +20,6 @@ from dittybag.exchange import folder_layout as layout
 from dittybag.exchange.export_records import (
     BODY_FIELDS,
     RECORD_TYPES,
-    decode_change,
-    decode_entry,
     named_project,
     to_entity,
 )
@@ -43,8 +40,6 @@ P = ParamSpec("P")
 _TEXT_BYTES: Final = 512 * 1024 * 1024
 #: Maximum size of the text in a Markdown file.
 _BODY_BYTES: Final = max(CONTENT_BYTES, NOTES_LENGTH * 4)
-#: Maximum length of a line of the log. It contains an entity, in which every character may be escaped.
-_LINE_BYTES: Final = 32 * 1024 * 1024
 #: Sorts entities without a number last.
 _UNNUMBERED: Final = 2**63
 
@@ -73,7 +68,6 @@ class FolderSource(FileSource):
         if marker.format != FORMAT or marker.version != VERSION:
             problem = f"format '{marker.format[:60]}' version {marker.version} is not supported"
             raise SourceFailed(folder, f"{problem}; this Dittybag reads '{FORMAT}' version {VERSION}")
-        self.has_history = "changes.jsonl" in self._tree.files("history")
         self._bytes_left = _TEXT_BYTES
         #: The entities by kind. Resources are without their contents, whose paths are below.
         self._found: dict[Kind, list[SourceEntry[SourceEntity]]] = {kind: [] for kind in ENTITY_TYPES}
@@ -90,7 +84,7 @@ class FolderSource(FileSource):
             found.sort(key=_creation_order)
 
     def _read_project(self, folder: str, name: str) -> None:
-        # A temporary id for a project file without an id.
+        # A temporary id.
         number = -1 - len(self._found["project"])
         if layout.PROJECT in self._tree.files(folder):
             found = self._try_read(f"{folder}/{layout.PROJECT}", self._project, name, number)
@@ -133,7 +127,7 @@ class FolderSource(FileSource):
 
     def _project(self, path: str, name: str, number: int) -> SourceEntity:
         record: Any = parse_fields(self._text(path, FIELDS_BYTES), RECORD_TYPES["project"])
-        return to_entity("project", replace(record, id=record.id or number, name=record.name or name))
+        return to_entity("project", replace(record, name=record.name or name), number)
 
     def _markdown(self, path: str, kind: Kind, project: int) -> SourceEntity:
         max_bytes = TASK_FIELDS_BYTES if kind == "task" else FIELDS_BYTES
@@ -171,15 +165,6 @@ class FolderSource(FileSource):
 
     def _with_content(self, path: str, resource: Resource) -> SourceEntity:
         return SourceEntity(resource, self._tree.read(path, RESOURCE_BYTES))
-
-    def contents(self) -> Iterator[SourceEntry[bytes]]:
-        for folder in self._tree.folders(layout.CONTENTS):
-            for name in self._tree.files(f"{layout.CONTENTS}/{folder}"):
-                yield self._try_read(f"{layout.CONTENTS}/{folder}/{name}", self._tree.read, RESOURCE_BYTES)
-
-    def changes(self) -> Iterator[SourceEntry[Change]]:
-        for number, line in enumerate(self._tree.lines(layout.CHANGES, _LINE_BYTES), 1):
-            yield decode_entry(f"{layout.CHANGES} line {number}", decode_change, line)
 
 
 def _creation_order(entry: SourceEntry[SourceEntity]) -> tuple[int, int, str]:

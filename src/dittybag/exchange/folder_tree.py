@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from io import BytesIO
-from typing import BinaryIO, Final
+from typing import Final
 
 from dittybag import files
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.files import WalkedFile
-
-_CHUNK: Final = 1024 * 1024
 
 #: Name of a file that is not complete yet.
 _UNFINISHED: Final = ".dittybag-unfinished"
@@ -80,50 +77,22 @@ class FolderTree:
 
     def write(self, path: str, content: bytes) -> bool:
         """Write a file atomically. Returns whether its content changed. Raises `OSError`."""
-        self._folder(path.rpartition("/")[0], make=True)
-        if self._has_content(path, BytesIO(content), len(content)):
+        folder, _, name = path.rpartition("/")
+        parent = self._folder(folder, make=True)
+        if self._has_content(path, content):
             return False
-        with self.begin(path) as file:
-            file.write(content)
-        self._rename(path)
-        return True
-
-    def begin(self, path: str) -> BinaryIO:
-        """Open a temporary file that `finish` renames to `path`. Raises `OSError`."""
-        parent = self._folder(path.rpartition("/")[0], make=True)
         with suppress(FileNotFoundError):
             os.unlink(_UNFINISHED, dir_fd=parent)
-        return os.fdopen(os.open(_UNFINISHED, files.NEW_FILE, 0o666, dir_fd=parent), "w+b")
-
-    def finish(self, path: str, file: BinaryIO) -> bool:
-        """Rename the temporary file to `path`. Returns whether the content changed. Raises `OSError`."""
-        size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        unchanged = self._has_content(path, file, size)
-        file.close()
-        if unchanged:
-            os.unlink(_UNFINISHED, dir_fd=self._folder(path.rpartition("/")[0]))
-        else:
-            self._rename(path)
-        return not unchanged
-
-    def _rename(self, path: str) -> None:
-        folder, _, name = path.rpartition("/")
-        parent = self._folder(folder)
+        with os.fdopen(os.open(_UNFINISHED, files.NEW_FILE, 0o666, dir_fd=parent), "wb") as file:
+            file.write(content)
         os.rename(_UNFINISHED, name, src_dir_fd=parent, dst_dir_fd=parent)
+        return True
 
-    def _has_content(self, path: str, content: BinaryIO, size: int) -> bool:
+    def _has_content(self, path: str, content: bytes) -> bool:
         try:
-            descriptor = self.open(path)
-        except OSError:
+            return self.read(path, len(content)) == content
+        except (Invalid, OSError):
             return False
-        with os.fdopen(descriptor, "rb") as file:
-            if os.fstat(descriptor).st_size != size:
-                return False
-            while chunk := file.read(_CHUNK):
-                if chunk != content.read(len(chunk)):
-                    return False
-            return True
 
     def remove(self, path: str) -> None:
         """Delete a file, and the folders that are empty without it. Raises `OSError`."""
@@ -133,11 +102,3 @@ class FolderTree:
             while folder:
                 folder, _, name = folder.rpartition("/")
                 os.rmdir(name, dir_fd=self._folder(folder))
-
-    def lines(self, path: str, max_bytes: int) -> Iterator[bytes]:
-        """Yield the lines of a file. Raises `Invalid` if a line is longer than `max_bytes`, and `OSError`."""
-        with os.fdopen(self.open(path), "rb") as file:
-            while line := file.readline(max_bytes + 1):
-                if len(line) > max_bytes:
-                    raise Invalid([Problem("", f"a line is longer than {max_bytes} bytes")])
-                yield line

@@ -11,7 +11,6 @@ import msgspec
 from msgspec.structs import asdict
 
 from dittybag import files
-from dittybag.domain.changes import Change
 from dittybag.domain.entities import Entity
 from dittybag.domain.errors import Conflict, Invalid
 from dittybag.domain.projects import Project
@@ -19,14 +18,14 @@ from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.exchange import folder_layout as layout
-from dittybag.exchange.export_records import BODY_FIELDS, change_record, to_record
+from dittybag.exchange.export_records import BODY_FIELDS, to_record
 from dittybag.exchange.file_names import extension, file_name, task_file_name
 from dittybag.exchange.folder_tree import FolderTree
 from dittybag.exchange.json_file import FORMAT, VERSION
 from dittybag.exchange.record_front_matter import TASK_FIELDS_BYTES, format_record
 
-#: Exported files have an id; files that a user has added do not.
-_ID: Final = re.compile(rb"^id: ", re.MULTILINE)
+#: Exported files have a creation time; files that a user has added do not.
+_CREATED: Final = re.compile(rb"^created_at: ", re.MULTILINE)
 #: Larger than any exported Markdown or YAML file.
 _FIELDS_FILE_BYTES: Final = TASK_FIELDS_BYTES + 8 * 1024 * 1024
 
@@ -57,17 +56,15 @@ def _check_target(folder: str, project: str | None) -> None:
 class FolderWriter:
     """Writes an export to a folder, and deletes the files of entities that no longer exist."""
 
-    def __init__(self, folder: str, *, project: str | None, history: bool) -> None:
+    def __init__(self, folder: str, *, project: str | None) -> None:
         """Raises `Conflict` and `OSError`."""
         _check_target(folder, project)
         self.project = project
-        self.history = history
         os.makedirs(folder, exist_ok=True)  # all other paths are relative to descriptors
         self._tree = FolderTree(folder)
         self._written_paths: set[str] = set()
         self._taken_paths: set[str] = set()
         self._project_paths: dict[int, str] = {}
-        self._log = self._tree.begin(layout.CHANGES) if history else None
         #: The number of files that were created, changed or deleted.
         self.changed = 0
         marker = layout.MarkerFields(format=FORMAT, version=VERSION, project=project or "")
@@ -95,17 +92,7 @@ class FolderWriter:
             path = f"{layout.TASKS}/{task_file_name(entity.id, entity.title)}"
             self._write(path, format_record(record, body))
 
-    def content(self, sha256: str, content: bytes) -> None:
-        self._write(f"{layout.CONTENTS}/{sha256[:2]}/{sha256}", content)
-
-    def change(self, change: Change) -> None:
-        assert self._log is not None
-        self._log.write(msgspec.json.encode(change_record(change)) + b"\n")
-
     def finish(self) -> None:
-        if self._log is not None:
-            self._written_paths.add(layout.CHANGES)
-            self.changed += self._tree.finish(layout.CHANGES, self._log)
         for path in self._stale_files():
             self._tree.remove(path)
             self.changed += 1
@@ -113,8 +100,6 @@ class FolderWriter:
         os.sync()
 
     def close(self) -> None:
-        if self._log is not None:
-            self._log.close()
         self._tree.close()
 
     def _write(self, path: str, content: bytes) -> None:
@@ -143,14 +128,16 @@ class FolderWriter:
         if content := layout.CONTENT_FILE.fullmatch(path):
             record = f"{content[1]}/{layout.RESOURCE}"
             return record in self._written_paths or self._is_exported(record)
+        if path.endswith(f"/{layout.PROJECT}"):
+            return True
         if not layout.FIELDS_FILE.fullmatch(path):
-            return layout.HISTORY_FILE.fullmatch(path) is not None
+            return False
         try:
             head = self._tree.read(path, _FIELDS_FILE_BYTES)
         except (Invalid, OSError):
             return False
         end = head.find(b"\n---", 4)
-        return _ID.search(head, 0, end if end > 0 and path.endswith(".md") else len(head)) is not None
+        return _CREATED.search(head, 0, end if end > 0 and path.endswith(".md") else len(head)) is not None
 
 
 def _front_matter(entity: Prompt | Task) -> dict[str, Any]:
@@ -162,5 +149,8 @@ def _front_matter(entity: Prompt | Task) -> dict[str, Any]:
 
 
 def _may_have_entities(folder: files.WalkedFile) -> bool:
-    names = (layout.PROJECTS, layout.TASKS, layout.HISTORY)
-    return folder.name in names if folder.depth == 1 else not folder.name.startswith(".")
+    return (
+        folder.name in (layout.PROJECTS, layout.TASKS)
+        if folder.depth == 1
+        else not folder.name.startswith(".")
+    )

@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from dittybag.domain import prompts, resources, tasks
 from dittybag.domain.entities import Entity, Kind, type_of
 from dittybag.domain.errors import Invalid, Problem, checked
@@ -22,28 +20,11 @@ from dittybag.domain.text import body_problem, line_problem
 NUMBER_LIMIT: Final = 2**53
 TIME_LIMIT: Final = 32 * NUMBER_LIMIT
 _USER_LENGTH: Final = 255
-_ACTOR_LENGTH: Final = 10_000
-SHORT_TEXT: Final = f"at most {_ACTOR_LENGTH} characters without NUL"
+_AUTHOR_LENGTH: Final = 10_000
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class ContentFacts(Struct, frozen=True):
-    """The properties of a content that are needed to validate its resources."""
-
-    size: int
-    #: Whether it is valid for a text resource.
-    text: bool
-
-
-def content_facts(content: bytes) -> ContentFacts:
-    """Return the size of a content, and whether it is text."""
-    try:
-        return ContentFacts(len(content), body_problem("Content", content.decode()) is None)
-    except UnicodeDecodeError:
-        return ContentFacts(len(content), text=False)
-
-
-def entity_problems(entity: Entity, content: ContentFacts | None = None) -> Iterator[str]:
+def entity_problems(entity: Entity, content: bytes = b"") -> Iterator[str]:
     """Yield all problems with an entity. `content`: of a resource.
 
     Of the name and the title of a prompt, one may be empty: it is then derived from the other.
@@ -60,21 +41,31 @@ def entity_problems(entity: Entity, content: ContentFacts | None = None) -> Iter
         values |= {"name": entity.name or None, "title": entity.title or None}
     for problem in _FIELD_PROBLEMS[described.kind](**values):
         yield problem.message
-    if isinstance(entity, Resource) and content is not None:
-        if too_large := size_problem(content.size, CONTENT_BYTES):
+    if isinstance(entity, Resource):
+        if too_large := size_problem(len(content), CONTENT_BYTES):
             yield too_large
-        if entity.is_text and not content.text:
+        if entity.is_text and not _is_text(content):
             yield f"Content must be UTF-8 text without NUL for the MIME type {entity.mime_type}"
     if isinstance(entity, Task):
         yield from _task_problems(entity)
     yield from _number_problems(entity)
 
 
+def _is_text(content: bytes) -> bool:
+    try:
+        return body_problem("Content", content.decode()) is None
+    except UnicodeDecodeError:
+        return False
+
+
 def _task_problems(task: Task) -> Iterator[str]:
     if not 1 <= len(task.user) <= _USER_LENGTH or line_problem("User", task.user):
         yield f"user must be 1-{_USER_LENGTH} characters on one line"
-    if not all(is_short_text(comment.author) for comment in task.comments):
-        yield f"the author of a comment must be {SHORT_TEXT}"
+    if not all(
+        len(comment.author) <= _AUTHOR_LENGTH and body_problem("", comment.author) is None
+        for comment in task.comments
+    ):
+        yield f"the author of a comment must be at most {_AUTHOR_LENGTH} characters without NUL"
     if not all(0 <= comment.at < TIME_LIMIT for comment in task.comments):
         yield "the time of a comment is out of range"
     # The temporary id of a project in a source is negative.
@@ -85,11 +76,6 @@ def _task_problems(task: Task) -> Iterator[str]:
         yield "blocked_by and parent must be ids of tasks"
     if task.id in edges:
         yield "a task cannot be blocked by itself, or be a part of itself"
-
-
-def is_short_text(text: str) -> bool:
-    """Return whether a text can be an actor or an author."""
-    return len(text) <= _ACTOR_LENGTH and body_problem("", text) is None
 
 
 def _number_problems(entity: Entity) -> Iterator[str]:

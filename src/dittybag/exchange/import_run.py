@@ -6,7 +6,6 @@ from functools import partial
 
 from dittybag.domain.imports import ImportOptions, ImportResult
 from dittybag.domain.ports import Store, Transaction
-from dittybag.exchange.exact_restore import ExactRestore, can_restore
 from dittybag.exchange.import_sources import FileSource
 from dittybag.exchange.merge_import import MergeImport
 from dittybag.exchange.progress_counter import ProgressCallback
@@ -23,10 +22,7 @@ class _DryRunRollback(Exception):
 async def import_source(
     store: Store, source: FileSource, options: ImportOptions, on_progress: ProgressCallback | None = None
 ) -> ImportResult:
-    """Import a source.
-
-    An export that is imported into an empty workspace restores it exactly, with its history unless the
-    options exclude it. Otherwise, the entities are added in one batch.
+    """Import a source: add its entities in one batch.
 
     Raises `Invalid`, `ProjectNotFound` and `SeveralConflicts`.
     """
@@ -37,7 +33,6 @@ async def import_source(
         result = rollback.result
     result.renamed[:0] = source.renamed
     result.notes = source.notes
-    result.has_history = source.has_history
     return result
 
 
@@ -48,16 +43,7 @@ async def _import(
     on_progress: ProgressCallback | None,
 ) -> ImportResult:
     validated = ValidatedSource(source, on_progress)
-    first = await transaction.initial_change()
-    may_restore = validated.is_export and options.project is None
-    if may_restore and first is not None and can_restore(validated, first):
-        restore = ExactRestore(validated, transaction, first)
-        if options.history and validated.has_history:
-            result = await restore.with_history()
-        else:
-            result = await restore.without_history(options.actor)
-    else:
-        result = await MergeImport(validated, transaction, options).run()
+    result = await MergeImport(validated, transaction, options).run()
     if options.dry_run:
         raise _DryRunRollback(result)
     return result

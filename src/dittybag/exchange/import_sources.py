@@ -8,7 +8,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct
 
-from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.domain.errors import Problem
 from dittybag.domain.imports import RenamedEntity
@@ -43,8 +42,6 @@ class FileSource:
 
     #: Whether it is a Dittybag export, with the ids, numbers and times of the exported workspace.
     is_export = False
-    #: Whether it has a change history.
-    has_history = False
 
     def __init__(self) -> None:
         self._renamed: dict[str, RenamedEntity] = {}
@@ -56,14 +53,6 @@ class FileSource:
 
     def entities(self, kind: Kind) -> Iterable[SourceEntry[SourceEntity]]:
         """The entities of a kind in the order of creation. Projects must be read first."""
-        return ()
-
-    def contents(self) -> Iterable[SourceEntry[bytes]]:
-        """Earlier contents of resources."""
-        return ()
-
-    def changes(self) -> Iterable[SourceEntry[Change]]:
-        """The change log. `before` and `project` are not set."""
         return ()
 
     def close(self) -> None:

@@ -9,21 +9,14 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import replace
 
 from dittybag import files
-from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, kind_of, project_of
 from dittybag.domain.errors import SourceFailed
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.exchange.export_records import (
     RECORD_TYPES,
-    ContentRecord,
-    change_record,
-    decode_change,
-    decode_content,
     decode_entry,
-    encode_content,
     named_project,
     to_entity,
     to_record,
@@ -36,18 +29,16 @@ VERSION: Final = 1
 T = TypeVar("T")
 
 _SECTIONS: Final = tuple(f"{kind}s" for kind in ENTITY_TYPES)
-_HISTORY: Final = ("contents", "changes")
 
 
 class JsonWriter:
     """Writes an export as JSON. Entities must arrive in the order of the sections."""
 
-    def __init__(self, write: Callable[[bytes], Any], *, project: str | None, history: bool) -> None:
+    def __init__(self, write: Callable[[bytes], Any], *, project: str | None) -> None:
         self.project = project
-        self.history = history
         self._write = write
         self._names: dict[int, str] = {}
-        self._sections = iter(_SECTIONS + (_HISTORY if history else ()))
+        self._sections = iter(_SECTIONS)
         #: Empty before the first section, `None` after the last one.
         self._section: str | None = ""
         self._empty = True
@@ -61,12 +52,6 @@ class JsonWriter:
         project = project_of(entity)
         record = to_record(entity, "" if project is None else self._names[project], content)
         self._write_item(f"{kind_of(entity)}s", record)
-
-    def content(self, sha256: str, content: bytes) -> None:
-        self._write_item("contents", ContentRecord(**encode_content(content)))
-
-    def change(self, change: Change) -> None:
-        self._write_item("changes", change_record(change))
 
     def finish(self) -> None:
         while self._section is not None:
@@ -102,8 +87,6 @@ class _JsonExport(Struct, forbid_unknown_fields=True):
     prompts: list[Raw] = []
     resources: list[Raw] = []
     tasks: list[Raw] = []
-    contents: list[Raw] = []
-    changes: list[Raw] | None = None
 
 
 class _FormatHeader(Struct):
@@ -160,9 +143,9 @@ class JsonSource(FileSource):
             problem = f"format version {export.version} is not supported"
             raise SourceFailed(path, f"{problem}; this Dittybag reads version {VERSION}")
         self._export = export
-        self.has_history = export.changes is not None
-        self.totals = {name: len(getattr(export, name) or ()) for name in (*_SECTIONS, *_HISTORY)}
+        self.totals = {name: len(getattr(export, name)) for name in _SECTIONS}
         self._ids: dict[str, int] = {}
+        self._last_project = 0
 
     def entities(self, kind: Kind) -> Iterator[SourceEntry[SourceEntity]]:
         decode = msgspec.json.Decoder(RECORD_TYPES[kind]).decode
@@ -175,21 +158,13 @@ class JsonSource(FileSource):
         )
 
     def _to_entity(self, kind: Kind, record: Any) -> SourceEntity:
-        """Convert a record, and look up the project that it names. Raises `Invalid`."""
-        if kind == "project" and not record.id:
-            # A temporary, unique id.
-            record = replace(record, id=-len(self._ids))
-        found = to_entity(kind, record, named_project(kind, record, self._ids))
+        """Convert a record, with a temporary id for its project. Raises `Invalid`."""
         if kind == "project":
-            self._ids[record.name] = record.id
-        return found
-
-    def contents(self) -> Iterator[SourceEntry[bytes]]:
-        decode = msgspec.json.Decoder(ContentRecord).decode
-        return _decode_section("contents", self._export.contents, lambda item: decode_content(decode(item)))
-
-    def changes(self) -> Iterator[SourceEntry[Change]]:
-        return _decode_section("changes", self._export.changes or [], decode_change)
+            self._last_project -= 1
+            number = self._ids[record.name] = self._last_project
+        else:
+            number = named_project(kind, record, self._ids)
+        return to_entity(kind, record, number)
 
 
 def _decode_section(section: str, items: list[Raw], decode: Callable[[Raw], T]) -> Iterator[SourceEntry[T]]:

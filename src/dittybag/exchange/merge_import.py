@@ -1,4 +1,4 @@
-"""Import into a workspace that is not empty, in one batch of ordinary writes."""
+"""Import of the entities of a source, in one batch of ordinary writes."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ class MergeImport:
 
     async def run(self) -> ImportResult:
         """Raises `Invalid`, `ProjectNotFound` and `SeveralConflicts`."""
+        is_new = await self._transaction.initial_change() is not None
         if self._options.project is not None:
             await self._target_project(0)
         else:
@@ -52,7 +53,7 @@ class MergeImport:
                     project = await self._target_project(entity.project)
                     await self._add(replace(entity, project=project.id), project.name, content)
         tasks = TaskMerge(self._source, self._transaction, self._result, self._target_project)
-        await tasks.run()
+        await tasks.run(keep_numbers=is_new and self._source.is_export)
         self._source.require_valid()
         await self._pin(tasks.ids)
         if self._result.conflicts and self._options.on_conflict == "fail" and not self._options.dry_run:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import quote
 
 from dittybag.domain.names import NAME_LENGTH, transliterate
 from dittybag.domain.prompts import DESCRIPTION_LENGTH, TAG_LENGTH, TITLE_LENGTH
-from dittybag.domain.resources import URI_LENGTH, problems
 
 _INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _INVALID_IN_TAGS: Final = re.compile(r"[^a-z0-9_-]+")
@@ -32,13 +30,3 @@ def sanitise_tag(tag: str) -> str:
 def sanitise_description(text: str | None) -> str | None:
     """Return a description without NUL, truncated to the maximum length; `None` if it is empty."""
     return text.replace("\0", "")[:DESCRIPTION_LENGTH] if text else None
-
-
-def sanitise_uri(uri: str) -> str:
-    """Return a valid URI: percent-encoded, and with the scheme `file` if it has none."""
-    if not any(problems(uri=uri)):
-        return uri
-    sanitised = quote(uri.strip(), safe="/:?#[]@!$&'()*+,;=%-._~")
-    if any(problems(uri=sanitised)):
-        sanitised = f"file:///{quote(uri.strip().lstrip('/'), safe='/')}"
-    return sanitised[:URI_LENGTH]

@@ -26,7 +26,7 @@ def export_selected(
     selected = [(_without_others(entity, known, tasks), content) for entity, content in entities]
     used = {project_of(entity) for entity, _ in selected}
     parts: list[bytes] = []
-    writer = JsonWriter(parts.append, project=None, history=False)
+    writer = JsonWriter(parts.append, project=None)
     for project in known.values():
         if project.id in used:
             writer.entity(project)

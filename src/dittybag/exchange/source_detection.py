@@ -20,9 +20,7 @@ _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "json": ("json_file", "JsonSource"),
     "folder": ("folder_reader", "FolderSource"),
     "csv": ("csv_file", "CsvSource"),
-    "prompt-store": ("foreign_stores", "PromptStoreSource"),
-    "mcpkg": ("foreign_stores", "McpkgSource"),
-    "task-manager": ("foreign_stores", "TaskManagerSource"),
+    "prompt-store": ("prompt_store_database", "PromptStoreSource"),
 }
 _LIBRARY_FILES: Final = (".md", ".markdown", ".prompt", ".prompty", ".yaml", ".yml")
 _ARCHIVES: Final = (b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
@@ -76,7 +74,7 @@ def open_source(format: str, path: str) -> FileSource:
     if not os.path.exists(path):
         raise SourceNotFound(path, "no such file or folder")
     module, name = _SOURCES[format]
-    if module == "foreign_stores":
+    if format == "prompt-store":
         from dittybag.exchange import sqlite_reader
 
         if sqlite_reader.detect_database(path) != format:

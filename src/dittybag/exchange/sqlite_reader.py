@@ -71,7 +71,7 @@ def _describe_error(error: apsw.Error) -> str:
     return f"{error}; if another program uses the database, close that program first"
 
 
-def tables(connection: apsw.Connection) -> dict[str, set[str]]:
+def _tables(connection: apsw.Connection) -> dict[str, set[str]]:
     """Return the columns of each table, with names in lower case. Views and virtual tables are omitted."""
     sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
     found = {}
@@ -100,21 +100,8 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
-def as_number(value: Any) -> int:
-    """Return a value as a positive number; 0 if it is not one."""
-    return value if isinstance(value, int) and 0 < value < 2**53 else 0
-
-
-#: The tables and columns that identify each kind of database.
-SIGNATURES: Final[dict[str, dict[str, set[str]]]] = {
-    "mcpkg": {
-        "projects": {"id", "name"},
-        "prompts": {"id", "project_id", "name", "content"},
-        "resources": {"id", "project_id", "name", "uri", "content"},
-    },
-    "prompt-store": {"prompts": {"id", "title", "content"}, "prompt_tags": {"prompt_id", "tag_name"}},
-    "task-manager": {"tasks": {"id", "user_id", "title", "priority", "energy", "time_estimate"}},
-}
+#: The tables and columns that identify a prompt-store database.
+_PROMPT_STORE: Final = {"prompts": {"id", "title", "content"}, "prompt_tags": {"prompt_id", "tag_name"}}
 
 
 def detect_database(path: str) -> str | None:
@@ -122,8 +109,6 @@ def detect_database(path: str) -> str | None:
     with open_read_only(path) as connection:
         if connection.pragma("application_id") == _APPLICATION_ID:
             return "database"
-        found = tables(connection)
-    for name, signature in SIGNATURES.items():
-        if all(columns <= found.get(table, set()) for table, columns in signature.items()):
-            return name
-    return None
+        found = _tables(connection)
+    is_prompt_store = all(columns <= found.get(table, set()) for table, columns in _PROMPT_STORE.items())
+    return "prompt-store" if is_prompt_store else None

@@ -53,13 +53,17 @@ class SourceTasks:
         self._locations: dict[int, str] = {}
         #: The ids that several tasks have, so that an edge to them is not clear.
         self._ambiguous: set[int] = set()
+        #: Whether each task has an id of its own.
+        self.are_numbered = True
         self._edges = TaskEdges()
         self._removed = 0
 
     def add(self, location: str, task: Task) -> None:
         if not task.id:
+            self.are_numbered = False
             return
         if self._locations.setdefault(task.id, location) != location:
+            self.are_numbered = False
             self._ambiguous.add(task.id)
         self._edges.add(task.id, task.blocked_by, task.parent)
 

@@ -38,7 +38,10 @@ class _TaskOutline(Struct, frozen=True):
 
 
 class TaskMerge:
-    """Adds the tasks of a source, with new ids. Tasks that exist are skipped."""
+    """Adds the tasks of a source. Tasks that exist are skipped.
+
+    Tasks of an export keep their numbers in a new workspace; otherwise they get new ones.
+    """
 
     def __init__(
         self,
@@ -55,12 +58,15 @@ class TaskMerge:
         self._tasks = SourceTasks(source)
         #: The new id, or that of the existing equal task, by the id in the source.
         self.ids: dict[int, int] = {}
+        self._keep_numbers = False
         #: The edges of the workspace with the imported tasks.
         self._edges = TaskEdges()
 
-    async def run(self) -> None:
+    async def run(self, *, keep_numbers: bool) -> None:
+        """`keep_numbers`: the workspace has never had tasks."""
         for location, task, _ in self._source.entities("task"):
             self._tasks.add(location, task)
+        self._keep_numbers = keep_numbers and self._tasks.are_numbered
         self._tasks.check()
         if self._source.is_valid:
             await self._merge()
@@ -125,7 +131,7 @@ class TaskMerge:
         created = task.created_at or self._transaction.now
         new = replace(
             task,
-            id=0,
+            id=task.id if self._keep_numbers else 0,
             blocked_by=blocked_by,
             parent=parent,
             created_at=created,

@@ -9,12 +9,11 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES, Kind
-from dittybag.domain.errors import Invalid, InvalidHistory, Problem
+from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import normalise_tags
-from dittybag.exchange.import_rules import content_facts, entity_problems
+from dittybag.exchange.import_rules import entity_problems
 from dittybag.exchange.import_sources import FileSource, SourceEntry
 from dittybag.exchange.progress_counter import ProgressCallback, ProgressCounter
 
@@ -34,13 +33,11 @@ class ValidatedSource:
 
     def __init__(self, source: FileSource, on_progress: ProgressCallback | None) -> None:
         self.is_export = source.is_export
-        self.has_history = source.has_history
         self._source = source
         self._progress = ProgressCounter(on_progress)
         self._progress.totals |= source.totals
         self._problems: list[Problem] = []
         self._more_problems = 0
-        self._is_history_invalid = False
         self._projects = list(self._read("project"))
 
     @property
@@ -55,8 +52,7 @@ class ValidatedSource:
         section = None if kind == "project" else f"{kind}s"
         for location, found in self._each(self._source.entities(kind), section):
             entity = self._normalise(kind, location, found.entity, found.content)
-            facts = content_facts(found.content) if kind == "resource" else None
-            problems = list(entity_problems(entity, facts))
+            problems = list(entity_problems(entity, found.content))
             for problem in problems:
                 self.add_problem(location, problem)
             if not problems:
@@ -74,12 +70,6 @@ class ValidatedSource:
             values |= {"sha256": sha256(content).hexdigest(), "size": len(content)}
         return replace(entity, **values)
 
-    def changes(self) -> Iterator[tuple[str, Change]]:
-        return self._each(self._source.changes(), "changes")
-
-    def contents(self) -> Iterator[tuple[str, bytes]]:
-        return self._each(self._source.contents())
-
     def _each(self, entries: Iterable[SourceEntry[T]], section: str | None = None) -> Iterator[tuple[str, T]]:
         if section is not None:
             self._progress.begin(section)
@@ -91,9 +81,8 @@ class ValidatedSource:
                 self._progress.step(section)
             yield location, item
 
-    def add_problem(self, location: str, message: str, *, history: bool = False) -> None:
-        """Record a problem at a location in the source. `history`: the current state may be valid."""
-        self._is_history_invalid |= history
+    def add_problem(self, location: str, message: str) -> None:
+        """Record a problem at a location in the source."""
         if len(self._problems) < _MAX_PROBLEMS:
             self._problems.append(Problem(location, f"{location}: {message}"))
         else:
@@ -109,8 +98,8 @@ class ValidatedSource:
         return not self._problems
 
     def require_valid(self) -> None:
-        """Raise `Invalid`, or `InvalidHistory`, if any problem was found."""
+        """Raise `Invalid` if any problem was found."""
         if self._more_problems:
             self._problems.append(Problem("", f"and {self._more_problems} more"))
         if self._problems:
-            raise (InvalidHistory if self._is_history_invalid else Invalid)(self._problems)
+            raise Invalid(self._problems)

@@ -108,8 +108,6 @@ class ImportPreview(Struct, frozen=True, kw_only=True):
     skipped: dict[str, int]
     renamed: Sequence[str]
     notes: Sequence[str]
-    #: Number of changes of history that are imported, too.
-    changes: int
 
 
 class MaintenanceFailed(Exception):

@@ -41,7 +41,7 @@ async def show_data(
 
 
 async def export(request: WebRequest) -> WebResponse | StreamingResponse:
-    """Download the whole workspace with its history."""
+    """Download the whole workspace."""
     require_admin(request)
     try:
         path = await request.context.maintenance.export()

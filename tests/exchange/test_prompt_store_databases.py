@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from dittybag.domain.imports import RenamedEntity
 from dittybag.exchange import source_detection
 from dittybag.exchange.import_sources import FileSource
 from tests.exchange.exchange_fixtures import import_into, rows
-from tests.exchange.foreign_databases import MCPKG, PROMPT_STORE, TASK_MANAGER, create_database
+from tests.exchange.prompt_store_databases import PROMPT_STORE, create_database
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 
@@ -78,118 +77,6 @@ async def test_uncheckpointed_changes_of_a_running_program_are_imported(
     assert rows(tmp_path / "here.db", "SELECT content FROM prompts") == [("From the log",)]
     assert (foreign_folder / "prompts.db").read_bytes() == database_bytes
     connection.close()
-
-
-async def test_an_mcpkg_workspace_is_imported_with_projects_and_resources(
-    tmp_path: Path, foreign_folder: Path
-) -> None:
-    png = b"\x89PNG\r\n\x1a\n\0"
-    create_database(
-        foreign_folder / "default.mcpkg",
-        MCPKG,
-        projects=[{"id": 1, "name": "default"}, {"id": 4, "name": "auth-module"}],
-        prompts=[
-            {"project_id": 4, "name": "code-review", "content": "Look", "description": "Security"},
-            {"project_id": 4, "name": "odd name!", "content": "Odd"},
-            {"project_id": 99, "name": "orphan", "content": "Nobody's"},
-        ],
-        resources=[
-            {
-                "project_id": 4,
-                "name": "doc",
-                "uri": "file:///a.md",
-                "content": b"# A",
-                "mime_type": "text/markdown",
-            },
-            {"project_id": 4, "name": "raw", "uri": "x:raw", "content": png, "mime_type": "image/png"},
-            {
-                "project_id": 4,
-                "name": "b64",
-                "uri": "x:b64",
-                "content": b64encode(png),
-                "mime_type": "image/png",
-            },
-            {
-                "project_id": 1,
-                "name": "bytes",
-                "uri": "docs/my file.bin",
-                "content": b"\xff\0",
-                "mime_type": None,
-            },
-        ],
-    ).close()
-    before = file_contents(foreign_folder)
-    kind, source = detect_and_open(foreign_folder / "default.mcpkg")
-    assert kind == "mcpkg"
-    result = await import_into(tmp_path / "here.db", source)
-    assert result.created == {"project": 1, "prompt": 2, "resource": 4, "task": 0}
-    found = rows(
-        tmp_path / "here.db",
-        """SELECT projects.name, resources.name, uri, mime_type, bytes FROM resources
-           JOIN contents USING (sha256) JOIN projects ON projects.id = project ORDER BY number""",
-    )
-    assert found == [
-        ("auth-module", "doc", "file:///a.md", "text/markdown", b"# A"),
-        ("auth-module", "raw", "x:raw", "image/png", png),
-        ("auth-module", "b64", "x:b64", "image/png", png),
-        ("default", "bytes", "file:///docs/my%20file.bin", "application/octet-stream", b"\xff\0"),
-    ]
-    names = rows(tmp_path / "here.db", "SELECT name, title, description FROM prompts ORDER BY number")
-    assert names == [("code-review", "code-review", "Security"), ("odd-name", "odd-name", None)]
-    assert RenamedEntity("prompt", "odd name!", "odd-name") in source.renamed
-    assert file_contents(foreign_folder) == before
-
-
-def task_row(id: int, **more: Any) -> dict[str, Any]:
-    return {
-        "id": id,
-        "user_id": "google-123",
-        "title": f"Task {id}",
-        "priority": 4,
-        "energy": "deep",
-        "time_estimate": "2hr",
-        "completed": False,
-        "created_at": "2025-12-25T12:00:00.123456+00:00",
-        "updated_at": "2025-12-25T13:00:00+01:00",
-        **more,
-    }
-
-
-async def test_a_task_manager_database_is_imported(tmp_path: Path, foreign_folder: Path) -> None:
-    create_database(
-        foreign_folder / "tasks.db",
-        TASK_MANAGER,
-        tasks=[
-            task_row(3, notes="Notes", due_date="2026-01-31", project="Home"),
-            task_row(5, completed=True, completed_at="2025-12-26T00:00:00"),
-            task_row(6, completed=True, priority=9, energy="huge", due_date="next week", notes="Soon"),
-        ],
-    ).close()
-    before = file_contents(foreign_folder)
-    kind, source = detect_and_open(foreign_folder / "tasks.db")
-    assert kind == "task-manager"
-    await import_into(tmp_path / "here.db", source)
-    sql = """SELECT user, title, project, priority, energy, notes, due_date, completed_at,
-                    created_at, updated_at FROM tasks ORDER BY id"""
-    created, updated = 1_766_664_000_123_456, 1_766_664_000_000_000
-    assert rows(tmp_path / "here.db", sql) == [
-        ("dev-user", "Task 3", "Home", 4, "deep", "Notes", "2026-01-31", None, created, updated),
-        ("dev-user", "Task 5", None, 4, "deep", None, None, 1_766_707_200_000_000, created, updated),
-        ("dev-user", "Task 6", None, 5, "medium", "Due: next week\n\nSoon", None, updated, created, updated),
-    ]
-    assert len(source.notes) == 2
-    assert file_contents(foreign_folder) == before
-    assert (await import_into(tmp_path / "here.db", source)).skipped["task"] == 3
-
-
-async def test_tasks_of_several_users_keep_their_owners(tmp_path: Path, foreign_folder: Path) -> None:
-    tasks = [task_row(1), task_row(2, user_id="dev-user"), task_row(3, user_id="b")]
-    create_database(foreign_folder / "tasks.db", TASK_MANAGER, tasks=tasks).close()
-    _, source = detect_and_open(foreign_folder / "tasks.db")
-    await import_into(tmp_path / "here.db", source)
-    users = rows(tmp_path / "here.db", "SELECT user FROM tasks ORDER BY id")
-    assert users == [("google-123",), ("dev-user",), ("b",)]
-    assert source.notes == ["Tasks of other users keep their owner. Owners (2): b, google-123"]
 
 
 async def test_views_are_not_read(tmp_path: Path, foreign_folder: Path) -> None:

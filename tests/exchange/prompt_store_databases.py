@@ -1,4 +1,4 @@
-"""Databases with the schemas of other programs."""
+"""Databases with the schema of a prompt-store server."""
 
 from __future__ import annotations
 
@@ -14,24 +14,6 @@ PRAGMA journal_mode = WAL;
 CREATE TABLE prompts (id TEXT PRIMARY KEY, title TEXT UNIQUE, content TEXT, {_STAMPS});
 CREATE TABLE tags (name TEXT PRIMARY KEY);
 CREATE TABLE prompt_tags (prompt_id TEXT, tag_name TEXT, PRIMARY KEY (prompt_id, tag_name));
-"""
-
-MCPKG = f"""
-CREATE TABLE projects (id INTEGER PRIMARY KEY, name TEXT UNIQUE, created_at TEXT DEFAULT (datetime()));
-CREATE TABLE prompts (
-    id INTEGER PRIMARY KEY, project_id INTEGER, name TEXT, content TEXT, description TEXT, {_STAMPS}
-);
-CREATE TABLE resources (
-    id INTEGER PRIMARY KEY, project_id INTEGER, name TEXT, uri TEXT, content BLOB, mime_type TEXT,
-    description TEXT, {_STAMPS}
-);
-"""
-
-TASK_MANAGER = f"""
-CREATE TABLE tasks (
-    id INTEGER PRIMARY KEY, user_id TEXT, title TEXT, project TEXT, priority INTEGER, energy TEXT,
-    time_estimate TEXT, notes TEXT, due_date TEXT, completed BOOLEAN, completed_at TEXT, {_STAMPS}
-);
 """
 
 
