@@ -103,7 +103,6 @@ def test_undo_restore_and_diff_of_a_purged_change_say_so(commands: Commands) -> 
         ("restore", "3"),
         ("diff", "3"),
         ("diff", "2", "3"),
-        ("purge", "2", "--yes"),
     ):
         assert commands.error(*arguments, status=3) == "PURGED", arguments
     message = commands.run("restore", "2", status=3).stderr
@@ -114,33 +113,15 @@ def test_undo_restore_and_diff_of_a_purged_change_say_so(commands: Commands) -> 
     assert SECRET in commands.run("prompt", "show", "gone").stdout
 
 
-def test_old_versions_are_purged_and_current_items_stay(commands: Commands) -> None:
-    assert commands.data("purge", "--before", "1h", "--yes") == {
-        "purged": False,
-        "versions": 0,
-        "entities": [],
-    }
-    shown = commands.data("purge", "--before", "now", "--yes")
-    assert {(item["name"], item["deletes"], item["versions"]) for item in shown["entities"]} == {
-        ("review", False, 1),
-        ("gone", False, 1),
-    }
-    assert commands.run("prompt", "show", "review").stdout == "Second"
-    assert len(commands.data("task", "list")["tasks"]) == 1
-    assert commands.run("purge", "--before", "now").stderr == "Nothing to purge\n"
-
-
-def test_old_versions_of_one_item_are_purged(commands: Commands) -> None:
-    commands.run("purge", "review", "--before", "now", "--yes")
+def test_the_history_is_purged_and_the_current_version_stays(commands: Commands) -> None:
+    shown = commands.data("purge", "review", "--keep-current", "--yes")
+    assert [(item["name"], item["deletes"], item["versions"]) for item in shown["entities"]] == [
+        ("review", False, 1)
+    ]
     assert [row["change"] for row in history(commands) if row["purged"]] == [3, 2]
     assert commands.run("prompt", "show", "review").stdout == "Second"
-
-
-def test_one_version_is_purged(commands: Commands) -> None:
-    assert commands.error("purge", "3", "--yes", status=4) == "CURRENT_VERSION"
-    commands.run("purge", "2", "--yes")
-    assert [row["change"] for row in history(commands) if row["purged"]] == [3, 2]
-    assert commands.error("purge", "99", "--yes", status=3) == "CHANGE_NOT_FOUND"
+    assert commands.run("purge", "review", "--keep-current").stderr == "Nothing to purge\n"
+    assert commands.error("purge", "nothing", "--keep-current", status=3) == "NOTHING_TO_PURGE"
 
 
 def test_tasks_deleted_items_and_projects_are_named(commands: Commands) -> None:
@@ -164,7 +145,7 @@ def test_a_dry_run_and_a_missing_confirmation_change_nothing(commands: Commands)
     assert (
         commands.run("purge", "review", "--dry-run").stdout == "delete and purge prompt review: 2 versions\n"
     )
-    assert commands.data("purge", "--before", "now", "--dry-run")["purged"] is False
+    assert commands.data("purge", "review", "--keep-current", "--dry-run")["purged"] is False
     assert "--yes" in commands.run("purge", "review", status=1).stderr
     assert commands.error("purge", "review", status=1) == "NOT_CONFIRMED"
     assert history(commands) == before
@@ -175,9 +156,8 @@ def test_a_dry_run_and_a_missing_confirmation_change_nothing(commands: Commands)
     [
         (),
         ("--kind", "task"),
-        ("--before", "now", "-p", "default"),
-        ("2", "--before", "now"),
-        ("x", "--before", "soon"),
+        ("--keep-current",),
+        ("x", "--before", "now"),
     ],
 )
 def test_purge_refuses_invalid_combinations(tmp_path: Path, arguments: tuple[str, ...]) -> None:

@@ -33,7 +33,6 @@ SAMPLES: list[tuple[DittybagError, str, ExitStatus]] = [
     (errors.ChangePurged(7, "ann", 0), "PURGED", ExitStatus.NOT_FOUND),
     (errors.NothingToPurge("x"), "NOT_FOUND", ExitStatus.NOT_FOUND),
     (errors.AmbiguousReference("x", ["prompt:x", "resource:x"]), "CONFLICT", ExitStatus.CONFLICT),
-    (errors.CurrentVersion(7), "CONFLICT", ExitStatus.CONFLICT),
     (errors.PurgeUnfinished("busy"), "ERROR", ExitStatus.REFUSED),
     (errors.NameTaken("prompt", "x", "p"), "DUPLICATE_NAME", ExitStatus.CONFLICT),
     (errors.TitleTaken("x", "p"), "DUPLICATE_TITLE", ExitStatus.CONFLICT),

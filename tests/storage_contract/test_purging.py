@@ -11,9 +11,7 @@ from dittybag.domain.changes import Change, Purged
 from dittybag.domain.entities import Kind
 from dittybag.domain.errors import (
     AmbiguousReference,
-    ChangeNotFound,
     ChangePurged,
-    CurrentVersion,
     DittybagError,
     NothingToPurge,
     ProjectProtected,
@@ -24,7 +22,7 @@ from dittybag.domain.queries import ChangeQuery
 from dittybag.exchange.workspace_copy import copy_workspace
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.purge_references import PurgeReferences
-from dittybag.services.purge_service import Selection
+from dittybag.services.purge_service import PurgeItem, Selection
 from dittybag.services.search_service import RankedQuery
 from dittybag.services.workspace import Workspace
 from tests.storage_contract.backends import Backend
@@ -143,80 +141,47 @@ async def test_changes_that_were_read_before_a_purge_cannot_be_undone(session: S
     assert SECRET not in str(await stored_entities(session.store))
 
 
-# Old versions
+# The history
 
 
-async def test_versions_replaced_before_a_time_are_purged_and_the_rest_stays(session: StoreSession) -> None:
-    await session.prompt("first", "one")
-    await session.change_prompt("first", content="two")
-    await session.prompt("gone", "three")
+async def purge_histories(session: StoreSession) -> list[PurgeItem]:
+    """Purge the history of everything, and keep the current versions."""
+    entities = {(change.kind, change.entity): None for change in await log_of(session.store)}
+    return await session.workspace.purges.run(session.caller, Selection(tuple(entities), keep_current=True))
+
+
+async def test_the_history_is_purged_and_the_current_version_stays(session: StoreSession) -> None:
+    await session.prompt("kept", "one")
+    for content in ("two", "three"):
+        await session.change_prompt("kept", content=content)
+    await session.prompt("gone", "four")
     await session.delete_prompt("gone")
-    await session.prompt("late", "four")
-    time = await time_now(session) + 1
-    await session.change_prompt("first", content="five")
-    await session.delete_prompt("late")
-    entities = await stored_entities(session.store)
-    items = await session.workspace.purges.run(session.caller, Selection(before=time))
+    await session.prompt("untouched", "five")
+    await session.change_prompt("untouched", content="six")
+    log, entities = await log_of(session.store), await stored_entities(session.store)
+    keys = [next(item.entity for item in log if name in item.label) for name in ("kept", "gone")]
+    selection = Selection(tuple(("prompt", key) for key in keys), keep_current=True)
+    items = await session.workspace.purges.run(session.caller, selection)
     assert {(item.label, item.deletes, item.versions) for item in items} == {
-        ("first", False, 1),
+        ("kept", False, 2),
         ("gone", False, 1),
     }
     assert await stored_entities(session.store) == entities
     await check_log(session.store)
-    text = str(await log_of(session.store))
-    assert {word for word in ("one", "two", "three", "four", "five") if f"'{word}'" in text} == {
-        "two",
-        "four",
+    log = await log_of(session.store)
+    assert {word for word in ("one", "two", "three", "four", "five", "six") if f"'{word}'" in str(log)} == {
+        "three",
         "five",
+        "six",
     }
-    # What was replaced since then can be undone.
-    for change in (await log_of(session.store))[-1:-3:-1]:
-        await session.undo(change.seq)
-    entities = await stored_entities(session.store)
-    contents = {entity.content for entity in entities.values() if isinstance(entity, Prompt)}
-    assert contents == {"two", "four"}
-    assert await session.workspace.purges.run(session.caller, Selection(before=time)) == []
-
-
-async def test_old_versions_of_one_entity_are_purged(session: StoreSession) -> None:
-    key = await create_prompt(session)
-    other = await create_resource(session)
-    await session.change_prompt(f"prompt-{SECRET}", content="Clean")
-    await session.workspace.purges.run(
-        session.caller, Selection((("prompt", key),), before=await time_now(session) + 1)
-    )
-    purged = [change for change in await log_of(session.store) if isinstance(change.state, Purged)]
-    assert [change.entity for change in purged] == [key, key]
-    assert [change.entity for change in await log_of(session.store) if change.purged] == [key, key, key]
-    assert any(change.entity == other for change in await log_of(session.store))
-    await check_log(session.store)
-
-
-async def test_one_version_is_purged_by_the_number_of_its_change(session: StoreSession) -> None:
-    await session.prompt("it", "one")
-    for content in ("two", "three"):
-        await session.change_prompt("it", content=content)
-    first, second, third = [change.seq for change in await log_of(session.store)][-3:]
-    purges = session.workspace.purges
-    with pytest.raises(CurrentVersion):
-        await purges.run(session.caller, Selection(seq=third))
-    with pytest.raises(ChangeNotFound):
-        await purges.run(session.caller, Selection(seq=third + 1))
-    await purges.run(session.caller, Selection(seq=second))
-    text = str(await log_of(session.store))
-    assert ("'two'" in text, "'one'" in text, "'three'" in text) == (False, True, True)
-    with pytest.raises(ChangePurged):
-        await purges.run(session.caller, Selection(seq=second))
-    await check_log(session.store)
-    # An earlier version can be restored over the gap, and a deletion stands for the version that it deleted.
-    await session.workspace.history.restore(session.caller, first, project=session.caller.project)
-    await session.delete_prompt("it")
-    deletion = await session.newest_change()
-    await purges.run(session.caller, Selection(seq=deletion.seq))
-    assert isinstance((await session.newest_change()).before, Purged)
-    await check_log(session.store)
-    await session.workspace.history.restore(session.caller, first, project=session.caller.project)
-    assert (await session.newest_change()).after.content == "one"  # type: ignore[union-attr]
+    assert await session.workspace.purges.run(session.caller, selection) == []
+    # What happens from now on can be undone.
+    await session.change_prompt("kept", content="seven")
+    await session.undo((await session.newest_change()).seq)
+    contents = {
+        item.content for item in (await stored_entities(session.store)).values() if isinstance(item, Prompt)
+    }
+    assert contents == {"three", "six"}
 
 
 # Projects and contents
@@ -299,7 +264,7 @@ async def test_sessions_that_subscribe_to_a_current_uri_stay(session: StoreSessi
     await create_task(session)
     await create_resource(session)
     await store_traces(session)
-    await session.workspace.purges.run(session.caller, Selection(before=await time_now(session) + 1))
+    await purge_histories(session)
 
     async def read(transaction: Transaction) -> Any:
         return await transaction.sessions.get("subscribed")
@@ -318,8 +283,7 @@ async def test_a_dry_run_changes_nothing(session: StoreSession) -> None:
         await session.workspace.purges.plan(session.caller, selection)
         for selection in (
             *(Selection((item,)) for item in ids.items()),
-            Selection(before=await time_now(session) + 1),
-            Selection(seq=next(c.seq for c in before[0] if c.kind == "prompt")),
+            Selection((("prompt", ids["prompt"]),), keep_current=True),
         )
     ]
     assert all(plans)
@@ -359,7 +323,7 @@ async def test_a_purged_log_is_copied_and_ids_do_not_come_back(
     for kind, key in list(await stored_entities(session.store)):
         if kind == "task" or (kind == "project" and int(key) > 2):
             await purge(session, kind, key)
-    await session.workspace.purges.run(session.caller, Selection(before=await time_now(session) + 1))
+    await purge_histories(session)
     target = await backend.open(backend.new_location())
     try:
         await copy_workspace(session.store, target, lambda *progress: None)
@@ -426,16 +390,13 @@ async def test_references_as_people_type_them(
     named: StoreSession, reference: str, kind: Kind | None, labels: list[str]
 ) -> None:
     found = await PurgeReferences(named.store).find(reference, kind=kind)
-    plan = await named.workspace.purges.plan(named.caller, found)
+    plan = await named.workspace.purges.plan(named.caller, Selection(found))
     assert sorted(item.label for item in plan) == sorted(labels)
 
 
-async def test_a_number_is_a_change_and_an_id_an_entity(named: StoreSession) -> None:
-    references = PurgeReferences(named.store)
-    assert await references.find("7") == Selection(seq=7)
-    assert await references.find("change:7") == Selection(seq=7)
+async def test_an_id_names_an_entity(named: StoreSession) -> None:
     key = next(key for kind, key in await stored_entities(named.store) if kind == "prompt")
-    assert await references.find(key.upper()) == Selection((("prompt", key),))
+    assert await PurgeReferences(named.store).find(key.upper()) == (("prompt", key),)
 
 
 @pytest.mark.parametrize(
@@ -443,6 +404,7 @@ async def test_a_number_is_a_change_and_an_id_an_entity(named: StoreSession) -> 
     [
         ("one", None, AmbiguousReference),
         ("nothing", None, NothingToPurge),
+        ("change:2", None, NothingToPurge),
         ("task:2", None, NothingToPurge),
         ("A task", "task", NothingToPurge),
         ("task:x", None, NothingToPurge),

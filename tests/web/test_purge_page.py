@@ -88,21 +88,17 @@ def test_the_history_of_a_prompt_links_to_its_purge(home: Path, owner: BrowserCl
     assert "was purged by" in undone.text
 
 
-def test_one_version_and_old_versions_are_purged(home: Path, owner: BrowserClient, prompt: str) -> None:
-    view = owner.get("/p/default/activity/2").text
-    assert "Purge this version for good" in view
-    assert confirm(owner, "/p/default/purge?change=2").status == 303
-    assert "Purge this version" not in owner.get("/p/default/activity/2").text
+def test_the_history_is_purged_and_the_current_version_stays(
+    home: Path, owner: BrowserClient, prompt: str
+) -> None:
+    link = f"/p/default/purge?kind=prompt&id={prompt}"
+    assert f"{link}&keep=current" in unescape(owner.get(link).text)
+    assert confirm(owner, f"{link}&keep=current").status == 303
     history = owner.get(f"/p/default/prompts/{prompt}/history").text
     assert history.count(">purged<") == 1
     assert "Restore version 1" not in history
-    assert owner.get("/p/default/purge?change=3").status == 409
-    dittybag(home, "prompt", "update", "review", "Third")
-    assert "Purge old versions" in owner.get("/p/default/activity").text
-    assert "There is nothing to purge" in owner.get("/p/default/purge?before=2020-01-01").text
-    assert confirm(owner, "/p/default/purge?before=2999-01-01").status == 303
-    assert owner.get(f"/p/default/prompts/{prompt}/history").text.count(">purged<") == 2
-    assert "Third" in owner.get(f"/p/default/prompts/{prompt}").text
+    assert "Second" in owner.get(f"/p/default/prompts/{prompt}").text
+    assert "There is nothing to purge" in owner.get(f"{link}&keep=current").text
 
 
 def test_resources_and_tasks_are_purged_from_the_files(home: Path, owner: BrowserClient) -> None:
@@ -111,21 +107,20 @@ def test_resources_and_tasks_are_purged_from_the_files(home: Path, owner: Browse
     assert confirm(owner, purge_link(history)).status == 303
     assert confirm(owner, purge_link(owner.get("/p/default/tasks/1"))).status == 303
     assert owner.get("/p/default/tasks/1").status == 404
-    assert confirm(owner, "/p/default/purge?before=2999-01-01").status == 303
+    prompt = data(dittybag(home, "prompt", "show", "review", "--json"))["id"]
+    assert confirm(owner, f"/p/default/purge?kind=prompt&id={prompt}&keep=current").status == 303
     assert files_with(home, SECRET) == []
 
 
 @pytest.mark.parametrize(
     ("query", "status"),
     [
-        ("", 422),
-        ("before=soon", 422),
-        ("kind=task&id=x", 422),
-        ("kind=book&id=1", 422),
+        ("", 404),
+        ("kind=task&id=x", 404),
+        ("kind=book&id=1", 404),
         ("kind=task&id=77", 404),
         ("kind=project&id=1", 409),
-        ("change=99", 404),
-        ("change=" + "9" * 30, 422),
+        ("change=2", 404),
     ],
 )
 def test_invalid_selections_are_refused(owner: BrowserClient, query: str, status: int) -> None:
@@ -167,13 +162,11 @@ def test_an_admin_purges_what_they_can_change_and_nothing_else(
     dittybag(home, "prompt", "add", "plan", "Text", "-p", "hidden")
     hidden = data(dittybag(home, "prompt", "show", "plan", "-p", "hidden", "--json"))["id"]
     client = BrowserClient.sign_in(token_server, token(home, "ann", "admin"))
-    # Somebody else's task, an entity of another project, and the log of everybody.
-    for query in ("kind=task&id=1", f"kind=prompt&id={hidden}", "change=5"):
-        missing = query.replace(hidden, "0" * 36).replace("id=1", "id=77").replace("=5", "=77")
+    # Somebody else's task, and an entity of another project.
+    for query in ("kind=task&id=1", f"kind=prompt&id={hidden}"):
+        missing = query.replace(hidden, "0" * 36).replace("id=1", "id=77")
         foreign, unknown = (client.get(f"/p/default/purge?{item}") for item in (query, missing))
         assert (foreign.status, unknown.status) == (404, 404), query
-    assert client.get("/p/default/purge?before=2999-01-01").status == 403
-    assert "Purge old versions" not in client.get("/p/default/activity").text
     assert confirm(client, f"/p/default/purge?kind=prompt&id={prompt}").status == 303
     dittybag(home, "prompt", "show", "review", status=3)
     dittybag(home, "prompt", "show", "plan", "-p", "hidden")

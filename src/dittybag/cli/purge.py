@@ -10,7 +10,6 @@ import click
 from dittybag.cli.error_output import ExitStatus, report_error, wants_json
 from dittybag.cli.history import find_project_id, project_names
 from dittybag.cli.output import clip_line, confirm, note, print_aside, print_lines, print_result
-from dittybag.cli.param_types import past_time
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.display import format_count
 from dittybag.domain.entities import ENTITY_TYPES, Kind
@@ -29,12 +28,7 @@ _RESUME: Final = "run `dittybag purge --resume` to finish it"
 @click.argument("ref", required=False)
 @click.option("--kind", type=click.Choice(tuple(ENTITY_TYPES)), help="The kind of REF.")
 @click.option("-p", "--project", metavar="NAME", help="The project of REF.")
-@click.option(
-    "--before",
-    type=past_time,
-    metavar="WHEN",
-    help="Purge only versions that were replaced or deleted before then: 30d, yesterday, 2026-11-15.",
-)
+@click.option("--keep-current", is_flag=True, help="Purge only the history, and keep the current version.")
 @click.option("--resume", is_flag=True, help="Finish a purge that was interrupted.")
 @click.option("--dry-run", is_flag=True, help="Show what would be purged, and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -45,17 +39,15 @@ def command(
     *,
     kind: Kind | None,
     project: str | None,
-    before: int | None,
+    keep_current: bool,
     resume: bool,
     dry_run: bool,
     yes: bool,
 ) -> int:
-    """Remove an item for good, with all its versions, or all old versions with --before.
+    """Remove an item for good, with its history, or only its history.
 
-    REF is the name, title or id of a prompt, the name or URI of a resource, the name of a project, `task:12`,
-    or the number of a change, which purges the version that the change stored. Deleted items can be named,
-    too. A project is purged with its prompts and resources. With --before, current versions stay, and REF is
-    optional.
+    REF is the name, title or id of a prompt, the name or URI of a resource, the name of a project, or
+    `task:12`. Deleted items can be named, too. A project is purged with its prompts, resources and tasks.
 
     A purge cannot be undone. The history keeps that something was purged, by whom and when. Backups, exports
     and copies are not changed.
@@ -64,18 +56,15 @@ def command(
     Examples:
       dittybag purge code-review --dry-run
       dittybag purge task:12
-      dittybag purge code-review --before now
-      dittybag purge --before 90d
+      dittybag purge code-review --keep-current
     """
     if resume:
         return _resume(options)
-    if ref is None and before is None:
-        raise click.UsageError("Give REF, --before or --resume.")
-    if ref is None and (kind is not None or project is not None):
-        raise click.UsageError("--kind and --project require REF.")
+    if ref is None:
+        raise click.UsageError("Give REF or --resume.")
     try:
         selection, items, projects = options.in_folder(project).run(
-            lambda session: _plan(session, ref, kind, project, before)
+            lambda session: _plan(session, ref, kind, project, keep_current=keep_current)
         )
     except AmbiguousReference as error:
         return report_error(error, "use --kind and --project to choose one")
@@ -95,28 +84,16 @@ def command(
 
 
 async def _plan(
-    session: WorkspaceSession, ref: str | None, kind: Kind | None, project: str | None, before: int | None
+    session: WorkspaceSession, ref: str, kind: Kind | None, project: str | None, *, keep_current: bool
 ) -> tuple[Selection, list[PurgeItem], dict[int, str]]:
-    selection = await _select(session, ref, kind, project, before)
-    items = await session.workspace.purges.plan(session.caller, selection)
-    return selection, items, await project_names(session)
-
-
-async def _select(
-    session: WorkspaceSession, ref: str | None, kind: Kind | None, project: str | None, before: int | None
-) -> Selection:
-    from msgspec.structs import replace
-
     from dittybag.services.purge_references import PurgeReferences
     from dittybag.services.purge_service import Selection
 
-    if ref is None:
-        return Selection(before=before)
     project_id = await find_project_id(session, project)
     found = await PurgeReferences(session.workspace.store).find(ref, kind=kind, project=project_id)
-    if before is not None and found.seq is not None:
-        raise click.UsageError("--before does not apply to the number of a change.")
-    return replace(found, before=before)
+    selection = Selection(found, keep_current=keep_current)
+    items = await session.workspace.purges.plan(session.caller, selection)
+    return selection, items, await project_names(session)
 
 
 def _resume(options: WorkspaceOptions) -> int:

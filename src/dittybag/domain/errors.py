@@ -33,7 +33,6 @@ DittybagError
 │   ├── TaskNotReady         id, problem: it cannot be claimed
 │   ├── TaskCycle            tasks: each would wait for the next, the last for the first
 │   ├── AmbiguousReference   reference, candidates
-│   ├── CurrentVersion       seq: only older versions can be purged
 │   ├── KeyReused            key: it was used for another request
 │   ├── AlreadyDone          at, first, last: executed before, and the result is no longer available
 │   ├── LibraryExists        name
@@ -480,17 +479,6 @@ class AmbiguousReference(Conflict):
         self.reference = reference
         self.candidates = tuple(candidates)
         super().__init__(f"'{clip(reference)}' matches several items: {', '.join(self.candidates)}")
-
-
-class CurrentVersion(Conflict):
-    """The version to purge is the current one."""
-
-    code = "CURRENT_VERSION"
-    message = (
-        "Change {seq} stored the current version of its item; update or delete the item first,"
-        " or purge the whole item"
-    )
-    seq: int
 
 
 class KeyReused(Conflict):

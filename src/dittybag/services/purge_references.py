@@ -1,8 +1,6 @@
-"""References to what is to be purged, as people type them: `review`, `task:12`, a URI or a change number."""
+"""References to what is to be purged, as people type them: `review`, `task:12` or a URI."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from dittybag.domain.changes import Purged
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
@@ -13,9 +11,7 @@ from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
 from dittybag.services.history_service import iterate_changes
-from dittybag.services.purge_service import EntityKey, Selection
-
-_CHANGE: Final = "change"
+from dittybag.services.purge_service import EntityKey
 
 
 class PurgeReferences:
@@ -26,32 +22,30 @@ class PurgeReferences:
 
     async def find(
         self, reference: str, *, kind: Kind | None = None, project: int | None = None
-    ) -> Selection:
-        """Return the selection that a reference names.
+    ) -> tuple[EntityKey, ...]:
+        """Return the entities that a reference names.
 
-        A number is the `seq` of a change, or the id of a task if `kind` says so. A name also matches deleted
-        entities that had it last. Raises `NothingToPurge` and `AmbiguousReference`.
+        A name also matches deleted entities that had it last. Raises `NothingToPurge` and
+        `AmbiguousReference`.
         """
         prefix, colon, rest = reference.partition(":")
         kinds = [name for name in ENTITY_TYPES if name == prefix and colon]
-        name = rest if kinds or (prefix == _CHANGE and colon) else reference
-        wanted = kinds[0] if kinds else kind
-        if wanted is None and name.isascii() and name.isdigit() and len(name) < 19:
-            return Selection(seq=int(name))
+        name = rest if kinds else reference
         return await self._store.read(
-            lambda transaction: _select(transaction, reference, name, wanted, project), slow=True
+            lambda transaction: _select(transaction, reference, name, kinds[0] if kinds else kind, project),
+            slow=True,
         )
 
 
 async def _select(
     transaction: Transaction, reference: str, name: str, kind: Kind | None, project: int | None
-) -> Selection:
+) -> tuple[EntityKey, ...]:
     found = await _find_entities(transaction, name, kind, project)
     if not found:
         raise NothingToPurge(reference)
     if len({(key[0], owner) for key, owner in found.items()}) > 1:
         raise AmbiguousReference(reference, await _describe(transaction, name, found))
-    return Selection(tuple(found))
+    return tuple(found)
 
 
 async def _find_entities(

@@ -12,9 +12,7 @@ from msgspec.structs import replace
 from dittybag.domain.changes import Change, Purged, purged_state
 from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.errors import (
-    ChangeNotFound,
     ChangePurged,
-    CurrentVersion,
     NotAllowed,
     NothingToPurge,
     ProjectProtected,
@@ -26,7 +24,7 @@ from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
 from dittybag.services.caller import Caller, require_write_scope, writable_project
-from dittybag.services.history_service import is_visible, iterate_changes, read_page
+from dittybag.services.history_service import is_visible, iterate_changes
 
 EntityKey: TypeAlias = tuple[Kind, str]
 
@@ -35,19 +33,11 @@ _CONTENT_KINDS: Final[tuple[Kind, ...]] = ("prompt", "resource", "task")
 
 
 class Selection(Struct, frozen=True):
-    """What to purge: entities as a whole, one version, or old versions."""
+    """What to purge: entities as a whole, or only their history."""
 
-    #: `None` for all entities, which requires `before`.
-    entities: tuple[EntityKey, ...] | None = None
-    #: Only the version that this change stored, or that it deleted.
-    seq: int | None = None
-    #: Only versions that were replaced or deleted before this time, in microseconds since 1970.
-    before: int | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether entities are purged as a whole, not only their history."""
-        return self.seq is None and self.before is None
+    entities: tuple[EntityKey, ...]
+    #: Keep the current versions, and purge all earlier ones.
+    keep_current: bool = False
 
 
 class PurgeItem(Struct, frozen=True):
@@ -77,28 +67,19 @@ class PurgeService:
         self._store = store
 
     async def plan(self, caller: Caller, selection: Selection) -> list[PurgeItem]:
-        """Return what would be purged.
-
-        Raises `NothingToPurge`, `ChangeNotFound`, `ChangePurged`, `CurrentVersion` and `NotAllowed`.
-        """
-        _require_admin(caller, selection)
-        if selection.entities is None and selection.seq is None:
-            return await self._purge_log(caller, selection, dry_run=True)
-        return await self._store.read(
-            partial(_purge_entities, caller=caller, selection=selection, dry_run=True), slow=True
-        )
+        """Return what would be purged. Raises `NothingToPurge`, `ChangePurged` and `NotAllowed`."""
+        _require_admin(caller)
+        purge = partial(_purge, caller=caller, selection=selection, dry_run=True)
+        return await self._store.read(purge, slow=True)
 
     async def run(self, caller: Caller, selection: Selection) -> list[PurgeItem]:
         """Purge the selection and return what was purged.
 
         Raises the same as `plan`, and `PurgeUnfinished` if content may be left in free pages.
         """
-        _require_admin(caller, selection)
-        if selection.entities is None and selection.seq is None:
-            items = await self._purge_log(caller, selection, dry_run=False)
-        else:
-            purge = partial(_purge_entities, caller=caller, selection=selection, dry_run=False)
-            items = await self._store.write(purge, actor=caller.actor, interface=caller.interface)
+        _require_admin(caller)
+        purge = partial(_purge, caller=caller, selection=selection, dry_run=False)
+        items = await self._store.write(purge, actor=caller.actor, interface=caller.interface)
         await self.finish()
         return items
 
@@ -122,35 +103,15 @@ class PurgeService:
             raise PurgeUnfinished(str(error)) from error
         return True
 
-    async def _purge_log(self, caller: Caller, selection: Selection, *, dry_run: bool) -> list[PurgeItem]:
-        """Purge old versions of all entities, in several transactions: each leaves the store consistent."""
-        collector = _Collector(caller, selection)
-        before: int | None = None
-        while chunk := await self._store.read(
-            partial(read_page, query=ChangeQuery(before=before)), slow=True
-        ):
-            for change in chunk:
-                collector.add(change)
-            if not dry_run and collector.states:
-                await self._store.write(partial(_purge_collected, collector=collector), actor=caller.actor)
-            collector.clear()
-            before = chunk[-1].seq
-        return collector.items
-
-
-async def _purge_collected(transaction: Transaction, collector: _Collector) -> None:
-    await collector.write(transaction)
-    await transaction.record_purge()
-
 
 class _Collector:
     """Collects the states to purge from changes, which are added newest first for each entity."""
 
     def __init__(self, caller: Caller, selection: Selection) -> None:
         self._actor = caller.actor
-        self._selection = selection
-        #: The `seq` and time of the next change of each entity.
-        self._next: dict[EntityKey, tuple[int, int]] = {}
+        self._keep_current = selection.keep_current
+        #: The entities of which a change was added.
+        self._seen: set[EntityKey] = set()
         self._items: dict[EntityKey, PurgeItem] = {}
         self._uris: dict[str, None] = {}
         #: Pairs of a change and whether its states before and after are purged.
@@ -163,10 +124,10 @@ class _Collector:
     def add(self, change: Change, *, deletes: bool = False) -> None:
         """Add a change. `deletes`: the entity itself is deleted by this purge."""
         key = change.kind, change.entity
-        following = self._next.get(key)
-        self._next[key] = change.seq, change.at
-        before = _has_content(change.before) and self._selects((change.seq, change.at))
-        after = _has_content(change.after) and self._selects(following)
+        is_current = key not in self._seen
+        self._seen.add(key)
+        before = _has_content(change.before)
+        after = _has_content(change.after) and not (is_current and self._keep_current)
         if not before and not after:
             return
         self.states.append((change, before, after))
@@ -177,17 +138,8 @@ class _Collector:
             if isinstance(state, Resource):
                 self._uris[state.uri] = None
 
-    def _selects(self, replaced_by: tuple[int, int] | None) -> bool:
-        """Whether to purge a state that was replaced by a change; `None` for the current state."""
-        if self._selection.is_whole:
-            return True
-        if replaced_by is None:
-            return False
-        seq, at = replaced_by
-        return seq == self._selection.seq if self._selection.before is None else at < self._selection.before
-
     def clear(self) -> None:
-        """Forget the collected states, but not what is needed for older changes."""
+        """Forget the collected states, but not the items."""
         self.states = []
         self._uris.clear()
 
@@ -217,28 +169,25 @@ def _has_content(state: Entity | Purged | None) -> bool:
     return not isinstance(state, Purged | None)
 
 
-async def _purge_entities(
+async def _purge(
     transaction: Transaction, caller: Caller, selection: Selection, *, dry_run: bool
 ) -> list[PurgeItem]:
-    if selection.seq is not None:
-        selection = await _select_version(transaction, caller, selection.seq)
-    assert selection.entities is not None
     await _require_permission(transaction, caller, selection.entities)
     collector = _Collector(caller, selection)
     for key in await _with_contents(transaction, selection):
-        entity = await _current(transaction, key) if selection.is_whole else None
+        entity = None if selection.keep_current else await _current(transaction, key)
         if entity is not None and not dry_run:
             await transaction.write("delete", entity, None)
-        if key[0] == "prompt" and selection.is_whole and not dry_run:
+        if key[0] == "prompt" and not selection.keep_current and not dry_run:
             await transaction.delete_uses(key[1])
         async for change in iterate_changes(transaction, _query(key)):
             collector.add(change, deletes=entity is not None)
         if not dry_run:
             await collector.write(transaction)
         collector.clear()
-    if not collector.items:
+    if not collector.items and not selection.keep_current:
         raise await _nothing_to_purge(transaction, selection.entities[0])
-    if not dry_run:
+    if not dry_run and collector.items:
         await transaction.record_purge()
     return collector.items
 
@@ -251,36 +200,9 @@ async def _nothing_to_purge(transaction: Transaction, key: EntityKey) -> Nothing
     return ChangePurged(latest.seq, purged.by, purged.at)
 
 
-async def _select_version(transaction: Transaction, caller: Caller, seq: int) -> Selection:
-    """Select the version that a change stored, or deleted. The result names the change that replaced it.
-
-    Raises `ChangeNotFound`, `ChangePurged` and `CurrentVersion`.
-    """
-    change = await transaction.changes.get(seq)
-    if change is None or not is_visible(caller, change):
-        raise ChangeNotFound(seq)
-    if isinstance(change.state, Purged):
-        raise ChangePurged(seq, change.state.by, change.state.at)
-    key = change.kind, change.entity
-    if change.after is None:
-        return Selection((key,), seq=seq)
-    replaced_by: int | None = None
-    async for later in iterate_changes(transaction, _query(key)):
-        if later.seq == seq:
-            break
-        replaced_by = later.seq
-    if replaced_by is None:
-        raise CurrentVersion(seq)
-    return Selection((key,), seq=replaced_by)
-
-
-def _require_admin(caller: Caller, selection: Selection) -> None:
-    if caller.principal is None:
-        return
-    if not caller.principal.has("admin"):
+def _require_admin(caller: Caller) -> None:
+    if caller.principal is not None and not caller.principal.has("admin"):
         raise NotAllowed("Use a token with the admin scope to purge content")
-    if selection.entities is None and selection.seq is None:
-        raise NotAllowed("Only the owner of this machine can purge the history of all projects")
 
 
 async def _require_permission(transaction: Transaction, caller: Caller, keys: Sequence[EntityKey]) -> None:
@@ -303,8 +225,8 @@ def _is_private_task(key: EntityKey, latest: Change | None) -> bool:
 async def _with_contents(transaction: Transaction, selection: Selection) -> list[EntityKey]:
     """Return the selected entities, each project after everything that ever belonged to it."""
     found: dict[EntityKey, None] = {}
-    for key in selection.entities or ():
-        if key[0] == "project" and selection.is_whole:
+    for key in selection.entities:
+        if key[0] == "project" and not selection.keep_current:
             for content in await _contents(transaction, int(key[1])):
                 found[content] = None
         found[key] = None

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Final
 
 from dittybag.domain.display import format_count
 from dittybag.domain.entities import ENTITY_TYPES
-from dittybag.domain.errors import Invalid, NotAllowed, Problem, PurgeUnfinished
+from dittybag.domain.errors import NotAllowed, NothingToPurge, PurgeUnfinished
 from dittybag.services.purge_service import Selection
 from dittybag.web.browser_requests import WebRequest, WebResponse, parse_number, redirect
 from dittybag.web.template_rendering import render_page
 
 #: Maximum number of items that are listed.
 _MAX_LISTED: Final = 100
-_FIELDS: Final = ("kind", "id", "change", "before")
+_FIELDS: Final = ("kind", "id", "keep")
 
 
 async def show_purge(request: WebRequest) -> WebResponse:
@@ -44,14 +43,9 @@ async def purge(request: WebRequest) -> WebResponse:
 
 
 def _selection(fields: Mapping[str, str]) -> Selection:
-    """Return what to purge. Raises `Invalid`."""
+    """Return what to purge. Raises `NothingToPurge`."""
     kind = next((kind for kind in ENTITY_TYPES if kind == fields.get("kind")), None)
-    entity, before = fields.get("id", ""), fields.get("before", "")
-    if kind is not None and entity and (kind in ("prompt", "resource") or parse_number(entity) is not None):
-        return Selection(((kind, entity),))
-    if (seq := parse_number(fields.get("change", ""))) is not None:
-        return Selection(seq=seq)
-    try:
-        return Selection(before=int(datetime.fromisoformat(before).replace(tzinfo=UTC).timestamp() * 1e6))
-    except (ValueError, OverflowError) as error:
-        raise Invalid([Problem("before", f"'{before[:100]}' is not a valid date")]) from error
+    entity = fields.get("id", "")
+    if kind is None or not (entity and (kind in ("prompt", "resource") or parse_number(entity) is not None)):
+        raise NothingToPurge(f"{fields.get('kind', '')}:{entity}")
+    return Selection(((kind, entity),), keep_current=fields.get("keep") == "current")
