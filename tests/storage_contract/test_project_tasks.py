@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from dittybag.domain.accounts import Principal, Role
 from dittybag.domain.changes import PURGED_LABEL, Change
 from dittybag.domain.errors import NotAllowed, NothingToPurge, ProjectGone, TaskCycle
-from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import Task
 from dittybag.exchange.workspace_copy import copy_workspace
