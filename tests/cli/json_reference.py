@@ -107,7 +107,6 @@ backup backup.db
 doctor
 connect cursor
 publish greet --to cursor
-preview greet --client cursor
 demo --once
 open --stop
 prompt delete greet

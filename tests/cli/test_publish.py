@@ -1,4 +1,4 @@
-"""`dittybag publish` and `dittybag preview`."""
+"""`dittybag publish`."""
 
 from __future__ import annotations
 
@@ -146,28 +146,3 @@ def test_a_prompt_that_is_gone_does_not_keep_others_from_being_published(tmp_pat
         watch.send_signal(signal.SIGTERM)
         assert watch.wait(timeout=20) == 0
     assert "Old." in (commands / "first.toml").read_text()
-
-
-def test_a_preview_shows_what_the_model_of_a_client_gets(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    dittybag(home, "prompt", "add", "explain", "Explain {{ error }} in {{ language }}.")
-    values = ("error=no such table", "language=SQL")
-    shown = dittybag(home, "preview", "explain", *values, "--client", "claude-code")
-    assert shown.stdout.strip() == "Explain no such table in SQL."
-    assert 'typed     /mcp__dittybag__explain "no such table" SQL\n' in shown.stderr
-    assert "tokens    at most " in shown.stderr
-    file = data(
-        dittybag(home, "preview", "explain", *values, "--client", "claude-code", "--face", "file", "--json")
-    )
-    assert file["text"] == "Explain no such table in SQL."
-    assert (file["typed"], file["arguments"]) == ("/explain 'no such table' SQL", ["no such table", "SQL"])
-    gemini = data(dittybag(home, "preview", "explain", *values, "--client", "gemini", "--json"))
-    assert gemini["text"] == '"Explain no such table in SQL."'
-    assert gemini["differences"] == ["the model gets the first message, as a JSON string"]
-    assert (
-        data(dittybag(home, "preview", "explain", *values, "--client", "codex", "--json"))["face"] == "file"
-    )
-    dittybag(home, "prompt", "add", "long", "word " * 30_000)
-    long = data(dittybag(home, "preview", "long", "--client", "gemini", "--face", "tool", "--json"))
-    assert long["cut"] == "at 40,000 characters: more is cut"
-    dittybag(home, "preview", "explain", *values, "--client", "zed", "--face", "file", status=1)

@@ -12,7 +12,6 @@ from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it i
 
 from dittybag.assembly.entry_check import entry_problem
 from dittybag.assembly.store_factory import is_file
-from dittybag.clients import client_facts
 from dittybag.clients.client_errors import ClientFileError, MalformedConfig
 from dittybag.clients.connector import ConfigTarget, Launch, connect, connection_status, disconnect
 from dittybag.clients.hooks import HookTarget, created_paths, hooks_status, remove_hooks
@@ -149,13 +148,11 @@ class LocalConnections:
 
     def _entry(self, client: McpClient, project: str, address: str) -> ClientEntry:
         remote = http_snippet(client.name, address, needs_token=self._settings.auth != "off")
-        summary = client_facts.summary(client_facts.CLIENT_FACTS[client.name], _NAME)
         machine = self._machine
         if machine is None:
             return ClientEntry(
                 name=client.name,
                 title=client.title,
-                summary=summary,
                 remote_file=remote.file,
                 remote_config=remote.text,
             )
@@ -182,7 +179,6 @@ class LocalConnections:
         return ClientEntry(
             name=client.name,
             title=client.title,
-            summary=summary,
             remote_file=remote.file,
             remote_config=remote.text,
             file=file,

@@ -31,7 +31,6 @@ _COMMANDS: Final = {
         "connect": "Add Dittybag to an MCP client, or list the clients.",
         "serve": "Serve MCP clients over stdio or HTTP.",
         "publish": "Write prompts and skills as the files of a client.",
-        "preview": "Show what the model of a client gets from a prompt.",
         "prime": "Print what an agent should know when it starts.",
     },
     "Content": {

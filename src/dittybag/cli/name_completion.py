@@ -196,8 +196,6 @@ _PARAMETERS: Final[dict[str, Completer]] = {
     "prompt update tags": _tags,
     "prompt update file": _files,
     "prompt delete names": _prompts,
-    "preview name": _all_prompts,
-    "preview values": _arguments,
     "publish names": _all_prompts,
     "publish folder": _files,
     "tag show tag": _tags,

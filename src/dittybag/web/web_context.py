@@ -21,8 +21,6 @@ class ClientEntry(Struct, frozen=True, kw_only=True):
     #: Its name in `dittybag connect`.
     name: str
     title: str
-    #: What it shows of this server, in a sentence.
-    summary: str
     #: The configuration for HTTP and its file; without a file, it is a command to run.
     remote_file: str | None
     remote_config: str
