@@ -152,6 +152,38 @@ def test_tasks_are_completed_prioritised_moved_and_deleted_together(
     expect(notice(page).filter(has_text="‘Task 3’ is to do again")).to_be_visible()
 
 
+@pytest.mark.parametrize(("menu", "field"), [("Tag", "Tag to add or remove"), ("Move", "Move to")])
+def test_typing_after_a_click_on_a_menu_goes_into_its_field(
+    list_server: WebServerProcess, windows: BrowserWindows, menu: str, field: str
+) -> None:
+    page = windows.open(list_server, "/p/default/prompts?order=name")
+    boxes(page).nth(0).check()
+    boxes(page).nth(1).check()
+    bar(page).get_by_text(menu, exact=True).first.click()
+    expect(page.get_by_label(field)).to_be_focused()
+    # Among these letters are the keys that delete, move, tag, edit and undo.
+    page.keyboard.type("debug items")
+    expect(page.get_by_label(field)).to_have_value("debug items")
+    expect(bar(page)).to_contain_text("2 selected")
+    assert names(list_server, "prompt") == ["p1", "p2", "p3", "p4"]
+
+
+def test_keys_do_nothing_while_a_menu_is_open(list_server: WebServerProcess, windows: BrowserWindows) -> None:
+    page = windows.open(list_server, "/p/default/tasks?view=list&sort=newest")
+    boxes(page).nth(0).check()
+    for summary in (bar(page).get_by_text("Priority", exact=True), page.locator("#projects-menu > summary")):
+        summary.click()
+        expect(page.locator("details.menu[open]")).to_have_count(1)
+        press(page, "c", "d", "g", "h")
+        expect(bar(page)).to_contain_text("1 selected")
+        press(page, "Escape")
+        expect(page.locator("details.menu[open]")).to_have_count(0)
+    assert page.url.endswith("/tasks?view=list&sort=newest")
+    expect(boxes(page)).to_have_count(4)
+    press(page, "Escape")
+    expect(bar(page)).to_be_hidden()
+
+
 def test_rows_copy_what_people_paste(list_server: WebServerProcess, windows: BrowserWindows) -> None:
     page = windows.open(list_server, "/p/default/resources?sort=name", own=True)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -98,7 +98,7 @@ window.dittybag = (() => {
   function use(element) {
     if (element.matches("input:not([type=checkbox], [type=file]), textarea")) { element.focus(); return; }
     element.click();
-    // A menu: go to its first field.
+    // A menu with a text field is handled by the listener of `toggle`.
     if (element.matches("summary") && element.parentElement.open) element.parentElement.querySelector("input, .menu-body button")?.focus();
   }
 
@@ -112,8 +112,13 @@ window.dittybag = (() => {
     else if (command.post) send(command.post, command.fields);
   }
 
+  // What is typed after a click on a menu goes into its first field.
+  document.addEventListener("toggle", (event) => {
+    if (event.target.matches("details.menu[open]")) event.target.querySelector("input:not([type=hidden]), textarea")?.focus();
+  }, true);
+
   // Keys. A key that begins others waits for the next one: `g p`.
-  const isTyping = (element) => element.closest("input:not([type=checkbox]), textarea, select, [contenteditable]") !== null;
+  const isTyping = (element) => element.closest("input:not([type=checkbox]), textarea, select, [contenteditable], .find") !== null;
   const nameOf = (event) => (event.key.length === 1 && event.shiftKey && /[a-z]/i.test(event.key) ? `Shift+${event.key.toLowerCase()}` : event.key);
   let prefix = "";
   let timer = 0;
@@ -125,7 +130,7 @@ window.dittybag = (() => {
       return;
     }
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-    if (document.querySelector("dialog[open], :popover-open")) return;
+    if (document.querySelector("dialog[open], :popover-open, details.menu[open]")) return;
     // The browser handles Enter and Space on links and buttons.
     if (event.key === "Enter" || event.key === " ") return;
     const pressed = prefix + nameOf(event);
