@@ -45,8 +45,6 @@ SAMPLES: list[tuple[DittybagError, str, ExitStatus]] = [
     (errors.ClaimLost(7, 3, holder="x", since=1), "CLAIM_LOST", ExitStatus.CONFLICT),
     (errors.TaskNotReady(7, "is done"), "TASK_NOT_READY", ExitStatus.CONFLICT),
     (errors.TaskCycle(["task 1", "task 2"]), "TASK_CYCLE", ExitStatus.CONFLICT),
-    (errors.KeyReused("k"), "KEY_REUSED", ExitStatus.CONFLICT),
-    (errors.AlreadyDone(1, 2, 3), "ALREADY_DONE", ExitStatus.CONFLICT),
     (errors.LibraryExists("x"), "CONFLICT", ExitStatus.CONFLICT),
     (errors.LibraryEdited("x", ["a", "b", "c", "d"]), "CONFLICT", ExitStatus.CONFLICT),
     (errors.LibrariesBusy(), "CONFLICT", ExitStatus.CONFLICT),

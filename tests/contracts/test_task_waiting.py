@@ -168,16 +168,3 @@ def test_a_server_that_stops_ends_its_waits(location: WorkspaceLocation) -> None
         structured(client.exchange(msgspec.json.encode(add)))
         claim = tool_request(2, "task_next", {})
         assert structured(client.exchange(msgspec.json.encode(claim)))["task"]["title"] == "A"
-
-
-@on_stdio
-def test_a_wait_has_no_idempotency_key(clients: tuple[StdioTaskClient, StdioTaskClient]) -> None:
-    # A call with a key goes on after its client has gone, so that a retry finds its result.
-    client, _ = clients
-    request = tool_request(900, "task_next", {"wait": "1m"}, **{"dittybag/idempotencyKey": "k1"})
-    client.wire.send(msgspec.json.encode(request))
-    (content,) = client.response(900)["result"]["content"]
-    assert msgspec.json.decode(content["text"])["error"] == {
-        "code": "INVALID_INPUT",
-        "message": "wait cannot be used with an idempotency key",
-    }

@@ -71,8 +71,6 @@ CODES: Final = {
     "TASK_CYCLE": "Tasks would wait for each other; the message names them",
     "CONFLICT": "Someone else changed the entity first, or an undo is not possible in the current state",
     "NOT_ALLOWED": "The caller may not do this",
-    "KEY_REUSED": "The [idempotency key](idempotency.md) was used for another call",
-    "ALREADY_DONE": "The call of this [idempotency key](idempotency.md) was executed, but its result is gone",
     "PURGED": "The content of the change was purged",
     "STORAGE_ERROR": "The database could not be read or written; the message says what to do",
     "ERROR": "Any other error; the message says what happened",

@@ -449,18 +449,6 @@ def test_undoing_the_first_write_keeps_the_project_and_what_came_later(machine: 
         assert client.prompts() == ["second"]
 
 
-def test_a_first_write_can_be_repeated_with_its_idempotency_key(machine: Machine) -> None:
-    with machine.connect(machine.repository("website")) as client:
-        params = {
-            "name": "create_prompt",
-            "arguments": {"name": "a", "content": "x"},
-            "_meta": {"dittybag/idempotencyKey": "k1"},
-        }
-        first = client.ask("tools/call", params)
-        assert client.ask("tools/call", params) == first
-        assert client.prompts() == ["a"]
-
-
 # Later
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Argument
-from dittybag.domain.tasks import Comment, Task
+from dittybag.domain.tasks import Comment
 from tests.storage_contract.project_tasks import change_task, create_project_task
 from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
 
@@ -84,26 +82,14 @@ async def create_project_with_tasks(session: StoreSession, word: str = SECRET) -
     return str(inside.project)
 
 
-async def store_traces(session: StoreSession, word: str = SECRET, uri_word: str = SECRET) -> None:
-    """Store results of a call that changed the newest task and of one that changed nothing, and sessions."""
-
-    async def update(transaction: Transaction) -> None:
-        tasks: list[Task] = await transaction.page_of_kind("task", 0, 100)
-        task = tasks[-1]
-        await transaction.write("update", task, replace(task, priority=5, version=task.version + 1))
-        await transaction.record_idempotency_key("", "changed", b"1")
-
-    async def read(transaction: Transaction) -> None:
-        await transaction.record_idempotency_key("", "unchanged", b"2")
+async def store_sessions(session: StoreSession, word: str = SECRET) -> None:
+    """Store a session that subscribes to a resource, and another one."""
 
     async def save(transaction: Transaction) -> None:
-        await transaction.save_idempotent_result("", "changed", b"1", f"result {word}".encode())
-        await transaction.save_idempotent_result("", "unchanged", b"2", f"result {word}".encode())
-        await transaction.save_session("subscribed", "", f"state of file:///resource-{uri_word}".encode())
+        await transaction.save_session("subscribed", "", f"state of file:///resource-{word}".encode())
         await transaction.save_session("other", "", b"state")
 
-    for work in (update, read, save):
-        await session.write(work)
+    await session.write(save)
 
 
 CREATORS: dict[Any, Any] = {

@@ -33,7 +33,7 @@ from tests.storage_contract.secret_contents import (
     create_prompt,
     create_resource,
     create_task,
-    store_traces,
+    store_sessions,
 )
 from tests.storage_contract.store_session import ACTOR, OpenStore, StoreSession, open_session
 
@@ -49,7 +49,6 @@ async def snapshot(store: Store) -> tuple[Any, ...]:
 
     async def work(transaction: Transaction) -> list[Any]:
         return [
-            await transaction.idempotency.get("", "changed"),
             await transaction.sessions.get("subscribed"),
             await transaction.pending_purge(),
         ]
@@ -233,37 +232,22 @@ async def test_a_content_stays_while_another_resource_or_version_uses_it(session
 # Traces
 
 
-async def test_stored_results_and_subscriptions_are_purged_and_calls_still_run_once(
-    session: StoreSession,
-) -> None:
-    task = await create_task(session)
-    await store_traces(session)
-    resource = await create_resource(session)
-    await purge(session, "task", task)
-    await purge(session, "resource", resource)
-
-    async def late(transaction: Transaction) -> None:
-        await transaction.save_idempotent_result("", "changed", b"1", SECRET.encode())
-
-    await session.write(late)
+async def test_sessions_that_subscribe_to_a_purged_resource_end(session: StoreSession) -> None:
+    await store_sessions(session)
+    await purge(session, "resource", await create_resource(session))
 
     async def read(transaction: Transaction) -> list[Any]:
-        return [
-            (await transaction.idempotency.get("", "changed")),
-            (await transaction.idempotency.get("", "unchanged")),
-            await transaction.sessions.get("subscribed"),
-            await transaction.sessions.get("other"),
-        ]
+        return [await transaction.sessions.get("subscribed"), await transaction.sessions.get("other")]
 
-    changed, unchanged, subscribed, other = await session.read(read)
-    assert (changed.result, unchanged.result, subscribed) == (b"", b"", None)
+    subscribed, other = await session.read(read)
+    assert subscribed is None
     assert other is not None
 
 
 async def test_sessions_that_subscribe_to_a_current_uri_stay(session: StoreSession) -> None:
     await create_task(session)
     await create_resource(session)
-    await store_traces(session)
+    await store_sessions(session)
     await purge_histories(session)
 
     async def read(transaction: Transaction) -> Any:
@@ -277,7 +261,7 @@ async def test_sessions_that_subscribe_to_a_current_uri_stay(session: StoreSessi
 
 async def test_a_dry_run_changes_nothing(session: StoreSession) -> None:
     ids = {kind: await CREATORS[kind](session) for kind in KINDS}
-    await store_traces(session)
+    await store_sessions(session)
     before = await snapshot(session.store)
     plans = [
         await session.workspace.purges.plan(session.caller, selection)

@@ -424,30 +424,6 @@ BUGS: Final = (
         ("tests/storage/postgres/test_read_replicas.py",),
     ),
     Bug(
-        "result-of-another-owner",
-        "A client gets the stored result of another client with the same idempotency key.",
-        (
-            (
-                "storage/sql/idempotency_table.py",
-                '                 WHERE owner = $1 AND key = $2"""\n        row',
-                '                 WHERE $1 = $1 AND key = $2"""\n        row',
-            ),
-        ),
-        ("tests/accounts/test_idempotency_key_owners.py",),
-    ),
-    Bug(
-        "key-recorded-late",
-        "A repeated call runs twice.",
-        (
-            (
-                "services/idempotency_service.py",
-                "            raise DuplicateCall(stored)\n",
-                "            pass\n",
-            ),
-        ),
-        ("tests/storage_contract/test_idempotency.py",),
-    ),
-    Bug(
         "any-audience",
         "An access token for another service is accepted.",
         (

@@ -25,7 +25,6 @@ from dittybag.http.access_log import AccessLog
 from dittybag.http.application import HttpApplication, Middleware
 from dittybag.http.authentication import PUBLIC_PATHS, Authentication, LocalTokenVerifier
 from dittybag.http.host_checks import LOOPBACK, HostCheck
-from dittybag.http.idempotency_header import read_idempotency_key
 from dittybag.http.metrics import Metrics
 from dittybag.http.request_ids import RequestIds
 from dittybag.http.routes import METADATA_PATHS, Routes
@@ -100,7 +99,6 @@ def serve_http(
                 HostCheck(hosts=_hosts(host, settings.allowed_hosts)),
                 web,
                 *_authentication(settings, server_scope, metrics, oauth, stack),
-                read_idempotency_key,
                 routes,
             ]
 

@@ -108,8 +108,6 @@ _ADVICE: Final = "all are done, claimed, assigned to others or wait for others. 
 
 async def _claim(call: ToolCall, request: ClaimRequest, wait: int) -> ClaimedTask | None:
     waiting, ctx = call.workspace.task_waiting, call.ctx
-    if wait and call.caller.call is not None:
-        raise Invalid([Problem("wait", "wait cannot be used with an idempotency key")])
     # The first attempt comes after the client's earlier writes and before its later requests.
     claimed = await waiting.claim_next(call.caller, request)
     if claimed is not None or not wait:

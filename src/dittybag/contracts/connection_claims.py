@@ -88,5 +88,5 @@ class ConnectionClaims:
 
 
 def _plain(caller: Caller) -> Caller:
-    """Return a caller whose write is not that of its call."""
-    return replace(caller, call=None, when_queued=None)
+    """Return a caller whose write is not in the order of its requests."""
+    return replace(caller, when_queued=None)

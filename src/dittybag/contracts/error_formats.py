@@ -11,7 +11,6 @@ from functools import wraps
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 from dittybag.domain.errors import (
-    AlreadyDone,
     AmbiguousReference,
     ArgumentMissing,
     ChangePurged,
@@ -19,7 +18,6 @@ from dittybag.domain.errors import (
     Conflict,
     DittybagError,
     Invalid,
-    KeyReused,
     NameTaken,
     NotAllowed,
     NotFound,
@@ -144,8 +142,6 @@ _CODES: Final[tuple[tuple[type[DittybagError], str, str | None], ...]] = (
     (TitleTaken, "DUPLICATE_TITLE", "A prompt with this title already exists"),
     (NameTaken, "DUPLICATE_NAME", None),
     (UriTaken, "DUPLICATE_URI", None),
-    (KeyReused, "KEY_REUSED", None),
-    (AlreadyDone, "ALREADY_DONE", None),
     (TaskClaimed, "TASK_CLAIMED", None),
     (ClaimLost, "CLAIM_LOST", None),
     (TaskNotReady, "TASK_NOT_READY", None),

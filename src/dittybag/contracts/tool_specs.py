@@ -8,12 +8,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from msgspec import Raw, Struct, field
-from msgspec.structs import replace
 
 from dittybag.contracts.connection_claims import ConnectionClaims
 from dittybag.contracts.connection_projects import AutomaticProject
 from dittybag.contracts.error_formats import ErrorFormat, problem_of, top_level_argument
-from dittybag.contracts.idempotency_keys import idempotency_key
 from dittybag.domain.accounts import Principal
 from dittybag.domain.errors import DittybagError, Invalid, Problem, StorageError
 from dittybag.domain.ports import Libraries
@@ -195,8 +193,6 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
                 caller = scope.caller(ctx)
                 if scope.claims:
                     await scope.claims.renew(scope.workspace, caller, ctx.session.connection)
-                if self.effect.writes and (key := idempotency_key(ctx)) is not None:
-                    return await self._run_once(scope, caller, arguments, key, ctx)
                 return await self.run(ToolCall(scope.workspace, caller, scope, ctx), arguments)
             except DittybagError as error:
                 if isinstance(error, StorageError):
@@ -220,20 +216,6 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
                 idempotent_hint=self.effect.idempotent if changes else None,
                 open_world_hint=False,
             ),
-        )
-
-    async def _run_once(
-        self, scope: ServerScope, caller: Caller, arguments: Arguments, key: str, ctx: Context
-    ) -> ToolResult:
-        # Imported here because it is slow to import and few calls need it.
-        from dittybag.contracts.idempotent_calls import keyed_call, run_idempotently
-
-        # The first write in a folder and its repetition have different ids of the project.
-        project = caller.project if caller.folder is None else caller.folder.path
-        call = keyed_call(caller.viewer or "", key, ctx, project)
-        tool_call = ToolCall(scope.workspace, replace(caller, call=call), scope, ctx)
-        return await run_idempotently(
-            call, scope.workspace.idempotency, lambda: self.run(tool_call, arguments)
         )
 
     def _error_format_for_call(self, arguments: Mapping[str, Any]) -> ErrorFormat:

@@ -33,8 +33,6 @@ DittybagError
 │   ├── TaskNotReady         id, problem: it cannot be claimed
 │   ├── TaskCycle            tasks: each would wait for the next, the last for the first
 │   ├── AmbiguousReference   reference, candidates
-│   ├── KeyReused            key: it was used for another request
-│   ├── AlreadyDone          at, first, last: executed before, and the result is no longer available
 │   ├── LibraryExists        name
 │   ├── LibraryEdited        name, files: edits that would be lost
 │   ├── LibrariesBusy        another process is changing them
@@ -479,32 +477,6 @@ class AmbiguousReference(Conflict):
         self.reference = reference
         self.candidates = tuple(candidates)
         super().__init__(f"'{clip(reference)}' matches several items: {', '.join(self.candidates)}")
-
-
-class KeyReused(Conflict):
-    """An idempotency key was already used for another request."""
-
-    code = "KEY_REUSED"
-    message = "The idempotency key '{key}' was already used for another request; use a new key"
-    key: str
-
-
-class AlreadyDone(Conflict):
-    """The request was executed before, and its result is no longer available."""
-
-    code = "ALREADY_DONE"
-
-    def __init__(self, at: int, first: int | None, last: int | None) -> None:
-        """`at`: when it was executed. `first`, `last`: the range of its changes, `None` if it made none."""
-        self.at = at
-        self.first = first
-        self.last = last
-        changes = f"as change {first}" if first == last else f"as changes {first} to {last}"
-        done = "and changed nothing" if first is None else changes
-        super().__init__(
-            f"This request was already executed at {iso(at)}, {done}; its result is no longer available."
-            " Read the current state instead of repeating the request"
-        )
 
 
 class LibraryExists(Conflict):

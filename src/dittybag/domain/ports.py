@@ -30,7 +30,6 @@ from dittybag.domain.changes import (
     Purged,
 )
 from dittybag.domain.entities import Entity, Kind
-from dittybag.domain.idempotency import StoredResult
 from dittybag.domain.libraries import LibraryPrompt, LibraryReport
 from dittybag.domain.projects import Project, ProjectKey, ProjectSize
 from dittybag.domain.prompts import Prompt, PromptListing, PromptSummary, TagCount
@@ -370,12 +369,6 @@ class SessionRepository(Protocol):
     async def get(self, id: str) -> StoredSession | None: ...
 
 
-class IdempotencyRepository(Protocol):
-    """Results of calls with an idempotency key, by owner and key."""
-
-    async def get(self, owner: str, key: str) -> StoredResult | None: ...
-
-
 class UsageRepository(Protocol):
     """How often prompts were used, and when clients were last seen. Usage is not in the change log."""
 
@@ -550,9 +543,6 @@ class Transaction(Protocol):
     def sessions(self) -> SessionRepository: ...
 
     @property
-    def idempotency(self) -> IdempotencyRepository: ...
-
-    @property
     def accounts(self) -> AccountRepository: ...
 
     @property
@@ -578,25 +568,6 @@ class Transaction(Protocol):
         """Delete sessions last used before a time, and the oldest ones of an owner beyond `max_count`."""
         ...
 
-    def plan_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
-        """Announce `record_idempotency_key` before the first write, which may be the commit."""
-        ...
-
-    async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
-        """Record that this transaction executed the call with this key. Its result is not known yet.
-
-        Like sessions, idempotency keys and results are not in the change log.
-        """
-        ...
-
-    async def save_idempotent_result(self, owner: str, key: str, digest: bytes, result: bytes) -> None:
-        """Store the result of a call whose key was recorded."""
-        ...
-
-    async def prune_idempotency_keys(self, before: int, max_count: int) -> None:
-        """Delete up to `max_count` keys that were recorded before a time, oldest first."""
-        ...
-
     async def record_use(self, use: PromptUse, count: int) -> None:
         """Add to the count of a prompt, unless the prompt or its project no longer exists.
 
@@ -610,10 +581,6 @@ class Transaction(Protocol):
 
     async def delete_uses(self, prompt: str) -> None:
         """Delete all counts of a stored prompt, by its id."""
-        ...
-
-    async def clear_idempotent_results(self, seqs: Sequence[int]) -> None:
-        """Clear stored results that may hold the content of these changes; the calls still run only once."""
         ...
 
     async def delete_sessions_with(self, text: str) -> None:

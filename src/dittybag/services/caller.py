@@ -15,12 +15,11 @@ from msgspec import Struct
 from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import Interface
 from dittybag.domain.errors import NotAllowed, ProjectGone, checked, clip
-from dittybag.domain.ports import ProjectFolder, Store, TemplateSyntax, Transaction, Work
+from dittybag.domain.ports import ProjectFolder, Store, TemplateSyntax, Transaction
 from dittybag.domain.projects import NEW_PROJECT, Project
 from dittybag.domain.tasks import DEFAULT_USER
 from dittybag.domain.text import query_problem
 from dittybag.services.folder_projects import create_folder_project, plan_folder_project
-from dittybag.services.idempotency_service import IdempotentCall, run_once
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -37,8 +36,6 @@ class Caller(Struct, frozen=True):
     user: str = DEFAULT_USER
     #: The authenticated user; `None` for the owner of the machine, who may do everything.
     principal: Principal | None = None
-    #: The call that the use case executes, if it has an idempotency key: it runs only once.
-    call: IdempotentCall | None = None
     #: How the caller makes changes; `None` if it is not known.
     interface: Interface | None = None
     #: The folder whose project it is, if it was selected by a folder.
@@ -95,22 +92,16 @@ class ScopedStore:
         *args: *Ts,
         checked: bool = False,
     ) -> T:
-        """Run a use case in a write transaction. `checked`: see `Store.write`.
-
-        Raises `DuplicateCall` or `KeyReused` if the caller's idempotency key was used before.
-        """
+        """Run a use case in a write transaction. `checked`: see `Store.write`."""
         if caller.when_queued is not None and self.unscoped.keeps_order:
             caller.when_queued()
-        call = caller.call
-        work: Work[T] = lambda transaction: use_case(transaction, caller, *args)  # noqa: E731
-        if call is not None and not call.is_done:
-            work = run_once(call, work)
-        result = await self.unscoped.write(
-            work, actor=caller.actor, viewer=caller.viewer, interface=caller.interface, checked=checked
+        return await self.unscoped.write(
+            lambda transaction: use_case(transaction, caller, *args),
+            actor=caller.actor,
+            viewer=caller.viewer,
+            interface=caller.interface,
+            checked=checked,
         )
-        if call is not None:
-            call.is_done = True
-        return result
 
 
 # Methods of services. A service has its store as `_store`.

@@ -159,7 +159,6 @@ class _Collector:
                 for change, before, after in self.states
             ]
         )
-        await transaction.clear_idempotent_results([change.seq for change, _, _ in self.states])
         for uri in self._uris:
             if await transaction.find("resource", uri=uri) is None:
                 await transaction.delete_sessions_with(uri)

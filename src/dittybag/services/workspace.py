@@ -10,7 +10,6 @@ from msgspec import Struct
 from dittybag.domain.ports import Store, TemplateSyntax
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import HistoryService
-from dittybag.services.idempotency_service import IdempotencyService
 from dittybag.services.project_service import ProjectService
 from dittybag.services.prompt_service import PromptService
 from dittybag.services.resource_service import ResourceService
@@ -42,7 +41,6 @@ class Workspace:
         self.tasks = TaskService(store)
         self.search = SearchService(store)
         self.history = HistoryService(store)
-        self.idempotency = IdempotencyService(store)
 
     @cached_property
     def task_queue(self) -> TaskQueueService:

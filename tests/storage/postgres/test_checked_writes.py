@@ -24,7 +24,6 @@ from dittybag.domain.errors import (
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import Task
-from dittybag.services.idempotency_service import DuplicateCall, IdempotentCall
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.workspace import Workspace
 from dittybag.storage.postgres.postgres_connections import LOCK_CLASS, lock_key
@@ -152,23 +151,6 @@ async def test_concurrent_changes_of_one_entity_are_all_made(url: str, open_stor
             sessions[0].caller, PromptAddress(name="p"), PromptChange(content="x"), version=10
         )
     await check_log(sessions[0].store)
-
-
-async def test_a_call_with_an_idempotency_key_is_made_once_by_several_servers(
-    url: str, open_store: OpenStore
-) -> None:
-    sessions = [await open_session(await open_store(url)) for _ in range(3)]
-    key = partial(IdempotentCall, "", "key", b"request")
-    outcomes = await asyncio.gather(
-        *(
-            session.workspace.prompts.create(replace(session.caller, call=key()), title="Once", content="x")
-            for session in sessions
-        ),
-        return_exceptions=True,
-    )
-    (made,) = [outcome for outcome in outcomes if isinstance(outcome, tuple)]
-    repeated = [outcome.stored for outcome in outcomes if isinstance(outcome, DuplicateCall)]
-    assert [(stored.first, stored.last) for stored in repeated] == [(made[0].number, made[0].number)] * 2
 
 
 async def test_a_task_that_is_claimed_while_it_is_completed_stays_with_its_holder(

@@ -14,7 +14,7 @@ from dittybag.storage.postgres import postgres_scrubbing
 from tests.postgres_servers import PostgresServer, run_postgres
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage_contract.log_consistency import check_log
-from tests.storage_contract.secret_contents import CREATORS, SECRET, create_project_with_tasks, store_traces
+from tests.storage_contract.secret_contents import CREATORS, SECRET, create_project_with_tasks, store_sessions
 from tests.storage_contract.store_session import open_session
 
 KINDS: tuple[Kind, ...] = ("project", "prompt", "resource", "task")
@@ -51,7 +51,7 @@ async def test_nothing_of_a_purged_entity_is_left(
     await session.prompt("kept", "Kept")
     await CREATORS["task"](session, "plain")
     key = await CREATORS[kind](session, word)
-    await store_traces(session, "plain", word if kind == "resource" else "plain")
+    await store_sessions(session, word if kind == "resource" else "plain")
     server.sql("ANALYZE")
     assert is_visible(server, schema, word)
     assert server.files_with(word.encode())

@@ -16,7 +16,7 @@ from dittybag.services.history_service import UndoSelection
 from dittybag.services.purge_service import Selection
 from dittybag.storage.sqlite import sqlite_connections
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
-from tests.storage_contract.secret_contents import CREATORS, SECRET, create_project_with_tasks, store_traces
+from tests.storage_contract.secret_contents import CREATORS, SECRET, create_project_with_tasks, store_sessions
 from tests.storage_contract.store_session import StoreSession, open_session
 from tests.torture.sqlite_audit import SqliteAudit
 
@@ -61,10 +61,7 @@ def settle(path: Path) -> None:
 async def test_no_byte_of_a_purged_entity_is_left(session: StoreSession, path: Path, kind: Kind) -> None:
     key = await CREATORS[kind](session)
     if kind == "resource":
-        await CREATORS["task"](session, "plain")
-        await store_traces(session, "plain", SECRET)
-    elif kind == "task":
-        await store_traces(session, SECRET, "plain")
+        await store_sessions(session)
     settle(path)
     # Deleted rows leave free pages, and free bytes in pages that are in use.
     await session.prompt("between", "Words")

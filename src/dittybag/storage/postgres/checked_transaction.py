@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from dittybag.domain.changes import Action
 from dittybag.domain.entities import Entity
-from dittybag.domain.idempotency import RETENTION
 from dittybag.domain.ports import EdgeRepository, Write
 from dittybag.domain.projects import Project
 from dittybag.storage.postgres.encoded_writes import EncodedWrite, encode_write, numbered
@@ -33,10 +32,6 @@ class PlannedCommit(Struct, frozen=True):
 
     #: The versions of projects, by id.
     projects: dict[int, int]
-    #: The owner, the key and the hash of the request, if it has an idempotency key.
-    key: tuple[str, str, bytes] | None
-    #: A key that was recorded up to this time is no longer valid.
-    keys_valid_since: int
     #: New contents of resources, by SHA-256.
     contents: dict[str, bytes]
     writes: list[EncodedWrite]
@@ -110,7 +105,6 @@ class CheckedTransaction(SqlTransaction):
         self._checked_projects = self.projects = CheckedProjects(tables, cache, presumes=presumes)
         self._commit = commit
         self._contents: dict[str, bytes] = {}
-        self._key: tuple[str, str, bytes] | None = None
         self.has_committed = False
 
     @property
@@ -130,13 +124,6 @@ class CheckedTransaction(SqlTransaction):
         self._last_content = digest, content
         return digest
 
-    def plan_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
-        self._key = owner, key, digest
-
-    async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
-        if not self.has_committed:
-            raise LockNeeded
-
     def start_batch(self) -> NoReturn:
         raise LockNeeded
 
@@ -151,14 +138,7 @@ class CheckedTransaction(SqlTransaction):
             return []
         encoded = [await self._encode(write) for write in writes]
         result = await self._commit(
-            PlannedCommit(
-                self._checked_projects.versions,
-                self._key,
-                self.now - RETENTION,
-                self._contents,
-                encoded,
-                self.now,
-            )
+            PlannedCommit(self._checked_projects.versions, self._contents, encoded, self.now)
         )
         self.has_committed = True
         self._batch, self._last = result.first_seq, result.first_seq + len(writes) - 1

@@ -72,11 +72,10 @@ class CommitJob(Struct, eq=False):
     @property
     def values(self) -> tuple[Any, ...]:
         planned = self.planned
-        owner, key, digest = planned.key or (None, None, None)
         counts = len(planned.projects), len(planned.contents), len(planned.writes)
         return (
-            viewer_setting(self.viewer), self.actor, self.interface, planned.at, owner, key, digest,
-            planned.keys_valid_since, *counts,
+            viewer_setting(self.viewer), self.actor, self.interface, planned.at, None, None, None, 0,
+            *counts,
         )  # fmt: skip
 
 

@@ -10,7 +10,6 @@ from dittybag.storage.sql.account_table import AccountTable
 from dittybag.storage.sql.change_table import ChangeTable
 from dittybag.storage.sql.content_table import ContentTable
 from dittybag.storage.sql.entity_rows import EntityRows
-from dittybag.storage.sql.idempotency_table import IdempotencyTable
 from dittybag.storage.sql.native_queries import NativeQueries
 from dittybag.storage.sql.project_table import ProjectTable
 from dittybag.storage.sql.prompt_table import PromptTable
@@ -40,7 +39,6 @@ class ConnectedTables:
         self.tasks = TaskTable(driver, self.rows["task"], native)
         self.changes = ChangeTable(driver, native)
         self.sessions = SessionTable(driver)
-        self.idempotency = IdempotencyTable(driver)
         self.accounts = AccountTable(driver)
 
     @cached_property

@@ -72,7 +72,6 @@ class SqlTransaction:
         self.tasks = tables.tasks
         self.changes = tables.changes
         self.sessions = tables.sessions
-        self.idempotency = tables.idempotency
         self.accounts = tables.accounts
         self._tables = tables
         self._actor = actor
@@ -131,22 +130,6 @@ class SqlTransaction:
 
     async def delete_sessions_with(self, text: str) -> None:
         await self.sessions.delete_with(text.encode())
-
-    def plan_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
-        """Do nothing: it is recorded in the same transaction."""
-
-    async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
-        seqs = self._batch or None, self._last or None
-        await self.idempotency.insert(owner, key, digest, self.now, seqs)
-
-    async def save_idempotent_result(self, owner: str, key: str, digest: bytes, result: bytes) -> None:
-        await self.idempotency.save_result(owner, key, digest, result)
-
-    async def prune_idempotency_keys(self, before: int, max_count: int) -> None:
-        await self.idempotency.prune(before, max_count)
-
-    async def clear_idempotent_results(self, seqs: Sequence[int]) -> None:
-        await self.idempotency.clear_results(seqs)
 
     async def record_use(self, use: PromptUse, count: int) -> None:
         await self._tables.usage.add_uses(use, count, self.now)
