@@ -183,7 +183,7 @@ async def measure_speed(file: Path, url: str, server: Cluster, items: int, count
 
 def _matches(pack: Pack) -> set[str]:
     """Return what the search has found, without the changes, of which a user sees fewer than the owner."""
-    return {key for key in pack.items if not key.startswith("change:")}
+    return {entry.key for entry in pack.entries if not entry.key.startswith("change:")}
 
 
 def _build_database(server: Cluster, file: Path) -> str:

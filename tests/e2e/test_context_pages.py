@@ -189,7 +189,7 @@ def test_the_pack_of_a_task_follows_the_budget_the_agent_and_changes(
 
     # The changes of others depend on the agent.
     page.get_by_label("Agent").select_option("-")
-    expect(page.get_by_text("has the last changes of everybody")).to_be_visible()
+    expect(page.get_by_text("has the changes of everybody")).to_be_visible()
     # What changes appears, with the budget and the agent that were chosen.
     server.call("update_prompt", name="style", content="Write very short sentences.")
     expect(pack(page)).to_contain_text("claude-code changed prompt style")

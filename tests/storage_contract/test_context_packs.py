@@ -105,13 +105,10 @@ async def test_random_packs_keep_the_budget_and_have_nothing_of_others(session: 
     async def make(request: PackRequest) -> tuple[PackRequest, Pack]:
         pack = await workspace.packs.make(agent, request)
         assert await workspace.packs.make(agent, request) == pack
-        items = [key for key in pack.items if not key.startswith("change:")]
-        lines = [line for line in heads(pack.text) if not line.startswith("## Changed by others")]
+        items = [entry.key for entry in pack.entries if not entry.key.startswith("change:")]
+        lines = [line for line in heads(pack.text) if line != "## Last changes by others"]
         assert len(lines) == len(items), pack.text
         assert not any(secret in pack.text for secret in SECRETS), pack.text
-        # What a connection has had is left out, unless it has changed.
-        rest = await workspace.packs.make(agent, replace(request, known=pack.items))
-        assert not set(rest.items) & set(pack.items)
         return request, pack
 
     while len(packs) < PACKS:
@@ -149,15 +146,15 @@ async def test_a_pack_has_the_task_then_what_fits_it_then_pins_and_changes(sessi
         "## Linked prompt style",
         "## Found prompt login-guide",
         "## Pinned prompt rules",
-        "## Changed by others since you were last here",
+        "## Last changes by others",
     ]
     assert "Took Redis" in pack.text
     assert "The login page needs a token" in pack.text
     assert "; read login-guide for the rest)" in pack.text
     assert f" by {caller.actor})" in pack.text
-    # Somebody who has changed something knows what was before.
+    # One's own changes are not those of others.
     own = await workspace.packs.make(caller, PackRequest(budget=1_500))
-    assert "Changed by others" not in own.text
+    assert "changes by others" not in own.text
     by_file = await workspace.packs.make(agent, PackRequest(files=("web/login_page.py",), budget=600))
     assert "Found prompt login-guide" in by_file.text
     # A reader of the project gets what they may see, and no task of others.
@@ -182,6 +179,17 @@ async def test_many_changes_of_the_project_do_not_hide_those_of_others(session: 
         await workspace.pins.remove(caller, "rules", None)
     pack = await workspace.packs.make(Caller(session.project, "agent"), PackRequest(budget=1_500))
     assert re.search(r"^- change:\d+ .* created prompt rules$", pack.text, re.MULTILINE)
+
+
+async def test_own_changes_do_not_hide_those_of_others(session: StoreSession) -> None:
+    await session.prompt("rules", "Be brief")
+    agent = Caller(session.project, "agent")
+    before = await session.workspace.packs.make(agent, PackRequest(budget=1_500))
+    assert "created prompt rules" in before.text
+    mine = replace(session, caller=agent)
+    for number in range(30):
+        await mine.prompt(f"note-{number}", "My own")
+    assert await session.workspace.packs.make(agent, PackRequest(budget=1_500)) == before
 
 
 async def test_what_short_texts_leave_goes_to_longer_ones(session: StoreSession) -> None:

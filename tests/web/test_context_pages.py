@@ -90,10 +90,9 @@ class TestPacks:
     def test_the_changes_depend_on_the_agent(self, client: BrowserClient) -> None:
         packs = {agent: pack_text(client, CONTEXT, agent=agent) for agent in ("claude-code", "cursor", "-")}
         # Its own change is the last one.
-        assert "Changed by others" not in packs["cursor"]
+        assert "prompt late" not in packs["cursor"]
         assert "prompt late" in packs["claude-code"]
-        assert "retry-rules" not in packs["claude-code"]
-        assert "retry-rules" in packs["-"]
+        assert "prompt late" in packs["-"]
         # The latest agent is chosen, and so is the one of a name that is not there.
         assert pack_text(client, CONTEXT) == pack_text(client, CONTEXT, agent="nobody") == packs["cursor"]
         page = unescape(client.get(CONTEXT).text)
@@ -103,8 +102,8 @@ class TestPacks:
             ("codex", ""),
             ("-", ""),
         ]
-        assert "leaves out its own" in page
-        assert "the last changes of everybody" in client.get(f"{CONTEXT}?agent=-").text
+        assert "Its own changes are left out" in page
+        assert "has the changes of everybody" in client.get(f"{CONTEXT}?agent=-").text
 
     def test_a_query_and_a_budget_select_what_is_shown(
         self, server: WebServerProcess, client: BrowserClient

@@ -75,5 +75,5 @@ def command(
         return await session.workspace.packs.make(session.caller, request)
 
     pack = run_in_session(settings, actor or settings.actor or local_user_name(), make)
-    if pack.items:
+    if pack.entries:
         write_text(hook_output(pack.text, output))

@@ -1,12 +1,11 @@
 """The tool `context`: a context pack for a task, a question or files, within a budget of tokens.
 
-It also makes the resource template `dittybag://packs/task/{id}`. A connection gets an unchanged item once.
+It also makes the resource template `dittybag://packs/task/{id}`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
-from weakref import WeakKeyDictionary
+from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -17,11 +16,6 @@ from dittybag.domain.queries import DEFAULT_BUDGET, MAX_BUDGET, MIN_BUDGET, Pack
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import ResourceTemplateInfo, ToolResult
 
-if TYPE_CHECKING:
-    from dittybag.protocol.dispatch import Session
-
-#: At most this many items of a connection are remembered; the first ones are forgotten.
-_MAX_KNOWN: Final = 5_000
 #: Databases do not accept larger numbers.
 _MAX_DIGITS: Final = 18
 
@@ -32,9 +26,6 @@ TEMPLATE: Final = ResourceTemplateInfo(
     description="The task, what it depended on, what matches it, pinned items and recent changes",
     mime_type="text/markdown",
 )
-
-#: The versions of the items that each connection has had, by key.
-_known: Final[WeakKeyDictionary[Session, dict[str, int]]] = WeakKeyDictionary()
 
 
 class ContextPack(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -53,20 +44,13 @@ class ContextPack(Struct, kw_only=True, forbid_unknown_fields=True):
     check=query_problems,
 )
 async def context(call: ToolCall, arguments: ContextPack) -> ToolResult:
-    session = call.ctx.session
-    known = {} if session.is_temporary else _known.setdefault(session, {})
     request = PackRequest(
         task=None if arguments.task is UNSET else arguments.task,
         query="" if arguments.query is UNSET else arguments.query,
         files=() if arguments.files is UNSET else tuple(arguments.files),
         budget=arguments.budget,
-        known=known,
     )
-    pack = await call.workspace.packs.make(call.caller, request)
-    known |= pack.items
-    for key in list(known)[: max(len(known) - _MAX_KNOWN, 0)]:
-        del known[key]
-    return ToolResult.from_text(pack.text)
+    return ToolResult.from_text((await call.workspace.packs.make(call.caller, request)).text)
 
 
 async def task_pack(scope: ServerScope, number: str, ctx: Context) -> str | None:

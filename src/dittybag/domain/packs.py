@@ -38,8 +38,6 @@ class PackItem(Struct, frozen=True, kw_only=True):
 
     #: Identifies it, whatever its name is.
     key: str
-    #: Changes whenever the item changes.
-    version: int
     #: Why it is in the pack, as in `Pinned prompt`.
     role: str
     #: What tools and commands call it.
@@ -68,12 +66,11 @@ class PackEntry(Struct, frozen=True, kw_only=True):
 
 
 class Pack(Struct, frozen=True):
-    """A pack as text, and the versions of the items in it by key."""
+    """A pack as text, and what is in it."""
 
     text: str
     tokens: int
-    items: dict[str, int]
-    #: What is in it, in order.
+    #: In order.
     entries: tuple[PackEntry, ...] = ()
     #: What would be in it with a larger budget, as far as that was looked for.
     left_out: tuple[PackEntry, ...] = ()
@@ -87,9 +84,12 @@ class Blocks:
         self.room = room
         self.used = 0
         self.texts: list[str] = []
-        self.items: dict[str, int] = {}
         self.entries: list[PackEntry] = []
         self.left_out: list[PackEntry] = []
+
+    @property
+    def keys(self) -> set[str]:
+        return {entry.key for entry in self.entries}
 
     def add(self, item: PackItem, most: int) -> bool:
         """Add an item with a text of at most `most` tokens. Returns whether it fits at all."""
@@ -98,7 +98,6 @@ class Blocks:
             tokens = estimate_tokens(block)
             if tokens <= self.room:
                 self._append(block, tokens)
-                self.items[item.key] = item.version
                 self.entries.append(_entry_of(item, tokens=tokens, shown=shown))
                 return True
         return False
@@ -151,15 +150,14 @@ def fill_evenly(items: Sequence[PackItem], room: int, most: int) -> Blocks:
 def join(parts: Sequence[Blocks]) -> Pack:
     """Return the parts of a pack as one."""
     text = "".join(block for part in parts for block in part.texts).rstrip("\n") + "\n"
-    items = {key: version for part in parts for key, version in part.items.items()}
+    keys = set().union(*(part.keys for part in parts))
     return Pack(
         text,
         estimate_tokens(text),
-        items,
         tuple(entry for part in parts for entry in part.entries),
         # An item that did not fit may be in a later part.
         tuple(
-            {entry.key: entry for part in parts for entry in part.left_out if entry.key not in items}.values()
+            {entry.key: entry for part in parts for entry in part.left_out if entry.key not in keys}.values()
         ),
     )
 

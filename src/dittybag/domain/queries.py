@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -29,6 +28,8 @@ class ChangeQuery(Struct, frozen=True, kw_only=True):
     #: Text in the name, title or URI before or after the change, ignoring case.
     text: str | None = None
     actor: str | None = None
+    #: No changes of this actor.
+    except_actor: str | None = None
     #: A time: this or later.
     since: int | None = None
     #: Of the changes of tasks without a project, only those of this user.
@@ -137,5 +138,3 @@ class PackRequest(Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     #: In tokens, as `dittybag.domain.token_estimate` counts them.
     budget: int = DEFAULT_BUDGET
-    #: The versions of the items that the receiver has had, by key. Unchanged ones are left out.
-    known: Mapping[str, int] = {}

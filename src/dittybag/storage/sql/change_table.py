@@ -169,6 +169,8 @@ class ChangeTable:
             conditions.append(f"(kind, entity) IN ({named})")
         if query.actor is not None:
             conditions.append(f"actor = {bindings.add(query.actor)}")
+        if query.except_actor is not None:
+            conditions.append(f"actor <> {bindings.add(query.except_actor)}")
         if query.since is not None:
             conditions.append(f"at >= {bindings.add(query.since)}")
         return conditions

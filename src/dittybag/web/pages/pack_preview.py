@@ -24,14 +24,6 @@ _MAX_AGENTS: Final = 50
 _CHANGE: Final = "change:"
 
 
-class PackAgent(Struct, frozen=True):
-    """An agent that a pack can be shown for: its name in the log, and its last change."""
-
-    actor: str
-    seq: int
-    at: int
-
-
 class PackRow(Struct, frozen=True, kw_only=True):
     """An item of a pack for display."""
 
@@ -51,7 +43,7 @@ async def show_pack(
     `wanted`: what the pack is about. The address has the budget and the agent.
     """
     pack, agents, agent, budget = await _make(request, wanted)
-    shown = {"query": wanted.query, "agent": NEW_AGENT if agent is None else agent.actor}
+    shown = {"query": wanted.query, "agent": agent or NEW_AGENT}
     rows = [_row(request, entry) for entry in pack.entries if not entry.key.startswith(_CHANGE)]
     return render_page(
         request,
@@ -89,18 +81,13 @@ def read_query(request: WebRequest) -> str:
     return request.query.get("query", "").strip()[:QUERY_LENGTH]
 
 
-async def _make(
-    request: WebRequest, wanted: PackRequest
-) -> tuple[Pack, Sequence[PackAgent], PackAgent | None, int]:
-    """Return a pack as an agent would get it on a new connection, and the agents to choose from.
-
-    What others changed depends on the agent: it is what they changed since its last change.
-    """
+async def _make(request: WebRequest, wanted: PackRequest) -> tuple[Pack, Sequence[str], str, int]:
+    """Return a pack as an agent would get it, the agents to choose from, the chosen one and the budget."""
     agents = await _find_agents(request)
     agent = _chosen_agent(request, agents)
     budget = request.int_parameter("budget", DEFAULT_BUDGET, MIN_BUDGET, MAX_BUDGET)
     # Nobody has an empty name. Whose changes are left out is all that the name decides.
-    caller = replace(request.caller, actor="" if agent is None else agent.actor)
+    caller = replace(request.caller, actor=agent)
     pack = await request.workspace.packs.make(caller, replace(wanted, budget=budget))
     return pack, agents, agent, budget
 
@@ -113,25 +100,24 @@ def _budget_problem(request: WebRequest) -> str:
     return f"Budget must be an integer from {MIN_BUDGET} to {MAX_BUDGET:,}"
 
 
-async def _find_agents(request: WebRequest) -> list[PackAgent]:
+async def _find_agents(request: WebRequest) -> list[str]:
     """Return the agents with the access of this session that have changed something, the latest first."""
     principal, person = request.caller.principal, request.context.person
     activity = await request.workspace.overview.by_actor(request.caller, after=0)
-    found: dict[str, PackAgent] = {}
+    found: list[str] = []
     for count in sorted(activity.counts, key=lambda count: -count.last):
         is_own = principal is None or count.actor.startswith(f"{principal.user} via ")
         if is_own and not is_person(count.actor, count.interface, person):
-            found.setdefault(count.actor, PackAgent(count.actor, count.last, count.last_at))
-    return list(found.values())[:_MAX_AGENTS]
+            found.append(count.actor)
+    return list(dict.fromkeys(found))[:_MAX_AGENTS]
 
 
-def _chosen_agent(request: WebRequest, agents: Sequence[PackAgent]) -> PackAgent | None:
-    """Return the agent of the address, or the one that was here last."""
+def _chosen_agent(request: WebRequest, agents: Sequence[str]) -> str:
+    """Return the agent of the address, or the one that was here last; empty for a new one."""
     name = request.query.get("agent", "")
     if name == NEW_AGENT:
-        return None
-    named = next((agent for agent in agents if agent.actor == name), None)
-    return named or next(iter(agents), None)
+        return ""
+    return name if name in agents else next(iter(agents), "")
 
 
 def _row(request: WebRequest, entry: PackEntry) -> PackRow:
