@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -20,32 +19,11 @@ from tests.interop.environments import ROOT
 from benchmarks.report_output import ReportTable, print_progress, text_table
 from benchmarks.results import BenchmarkRun, store_run
 
-BENCHMARKS: Final = (
-    "bench_stdio",
-    "bench_http",
-    "bench_postgres",
-    "bench_commands",
-    "bench_libraries",
-    "bench_store",
-    "bench_web",
-    "bench_search",
-)
-#: They take much longer: copies, graphs of 100,000 tasks, up to a million prompts, and other products.
-LONG: Final = (
-    "bench_packs",
-    "bench_tasks",
-    "bench_databases",
-    "bench_scale_sqlite",
-    "bench_scale_postgres",
-    "bench_products",
-)
+BENCHMARKS: Final = ("bench_stdio", "bench_http", "bench_postgres", "bench_commands", "bench_search")
+#: They take much longer: full stores, and other products.
+LONG: Final = ("bench_store", "bench_packs", "bench_products")
 #: They can measure another version in turns with this one.
 COMPARING: Final = ("bench_stdio", "bench_http", "bench_postgres")
-
-
-def available() -> list[str]:
-    """Return the names of all benchmarks of this source tree."""
-    return [name for name in (*BENCHMARKS, *LONG) if (Path(__file__).parent / f"{name}.py").exists()]
 
 
 def run(name: str, options: Sequence[str]) -> BenchmarkRun:
@@ -73,12 +51,12 @@ def main() -> None:
     parser.add_argument("--before", metavar="SOURCE", help="also measure another folder or Git revision")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     options = parser.parse_args()
-    known = available()
+    known = (*BENCHMARKS, *LONG)
     if unknown := sorted(set(options.names) - set(known)):
         raise SystemExit(
             f"error: unknown benchmark: {', '.join(unknown)}\nhint: choose from {', '.join(known)}"
         )
-    chosen = options.names or [name for name in known if options.long or name not in LONG]
+    chosen = options.names or (known if options.long else BENCHMARKS)
     found = []
     for name in chosen:
         print_progress(f"{name} ...")

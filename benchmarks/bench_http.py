@@ -60,7 +60,7 @@ class HttpClient(Struct, frozen=True):
 
     program: ClientProgram
     situations: tuple[str, ...]
-    connections: tuple[int, ...] = (1, 16, 64)
+    connections: tuple[int, ...] = (1, 16)
     #: What tables call the situation; `None` for its own name.
     situation: str | None = None
 
@@ -70,7 +70,7 @@ CLIENTS: Final = (
     HttpClient(ClientProgram("Node's fetch", "fetch.mjs", TYPESCRIPT_1), (STATELESS, SESSION)),
     *(
         # They negotiate the protocol revision with the server, which decides whether there is a session.
-        HttpClient(program, (SESSION,), (1, 16), "as the client connects")
+        HttpClient(program, (SESSION,), situation="as the client connects")
         for program in (
             ClientProgram("Python SDK 2.3.0", "python_sdk.py", PYTHON_2),
             ClientProgram("TypeScript SDK 1.32.2", "typescript_1.mjs", TYPESCRIPT_1),

@@ -24,8 +24,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from benchmarks.bench_databases import Cluster, cluster, copy_workspace
-from benchmarks.bench_scale_postgres import ROLE
+from benchmarks.postgres_cluster import Cluster, cluster, copy_workspace
 from benchmarks.processes import cpu_seconds, with_children
 from benchmarks.report_output import Cell, ReportTable, print_progress, print_tables
 from benchmarks.sample_data import CACHE, TextGenerator
@@ -58,6 +57,8 @@ _USER: Final = "ann"
 _TARGETS: Final = {"SQLite": 20, "PostgreSQL, as the owner": 60, "PostgreSQL, as a user": 60}
 _PRIME_TARGET: Final = 120
 _PASS: Final = "python -c pass"
+#: The owner of the database on PostgreSQL, an ordinary role.
+_ROLE: Final = "team"
 
 
 class Samples(Struct):
@@ -188,12 +189,12 @@ def _matches(pack: Pack) -> set[str]:
 
 def _build_database(server: Cluster, file: Path) -> str:
     """Copy a workspace into a database of an ordinary role. Returns the URL."""
-    server.sql(f"CREATE ROLE {ROLE} LOGIN")
-    server.sql(f"CREATE DATABASE packs OWNER {ROLE}")
+    server.sql(f"CREATE ROLE {_ROLE} LOGIN")
+    server.sql(f"CREATE DATABASE packs OWNER {_ROLE}")
     if server.has_trigrams:
         server.sql("CREATE EXTENSION pg_trgm WITH SCHEMA public", "packs")
-    server.sql(f"CREATE SCHEMA workspace AUTHORIZATION {ROLE}", "packs")
-    url = server.url("packs", user=ROLE, schema="workspace")
+    server.sql(f"CREATE SCHEMA workspace AUTHORIZATION {_ROLE}", "packs")
+    url = server.url("packs", user=_ROLE, schema="workspace")
     print_progress(f"Copying to PostgreSQL {server.version} ...")
     copy_workspace(file, url)
     server.sql("VACUUM ANALYZE", "packs")

@@ -16,12 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.bench_databases import Cluster, cluster
 from benchmarks.client_process import PROGRAMS, ClientProcess
 from benchmarks.comparison_options import Sampling, run_comparison
 from benchmarks.http_client import HOST, STATELESS, HttpServer, PreparedRequest, call, run_load
 from benchmarks.load_result import LoadResult
 from benchmarks.peers import CACHE
+from benchmarks.postgres_cluster import Cluster, cluster
 from benchmarks.postgres_report import PostgresSamples, postgres_tables
 from benchmarks.postgres_round_trips import LOGGING, RoundTrips, count_round_trips
 from benchmarks.processes import cpu_seconds, with_children
@@ -29,7 +29,7 @@ from benchmarks.product import Product, Workspace, fill_workspace
 from benchmarks.report_output import ReportTable, print_progress
 from benchmarks.sample_data import Draft, TextGenerator
 
-CONNECTIONS: Final = (1, 8, 24)
+CONNECTIONS: Final = (1, 24)
 FLEETS: Final = {"one server": 1, "three servers": 3}
 #: The owner of the databases.
 ROLE: Final = "team"

@@ -21,6 +21,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
+from benchmarks.load_result import ServerFailed
 from benchmarks.peer_products import PRODUCTS, Item, Place, StoredItems
 from benchmarks.peers import CACHE
 from benchmarks.product_session import Answer, ProductSession
@@ -32,7 +33,6 @@ from benchmarks.report_output import (
     print_tables,
     spread,
 )
-from benchmarks.stdio_client import ServerFailed
 
 SAMPLES: Final = Path(__file__).with_name("product_samples.json")
 _TEXT: Final = "Write down what was decided, who decided it, and what is still open. "

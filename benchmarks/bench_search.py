@@ -1,7 +1,7 @@
 """Measures the ranked search: `python -m benchmarks.bench_search`.
 
 What it finds of questions over public collections, compared with plain FTS5, and on both databases; how
-long it takes in a full store; and what its index costs: bytes, and the time of a create.
+long it takes in a full store; and how many bytes its index takes.
 """
 
 from __future__ import annotations
@@ -13,36 +13,27 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import apsw
 from tests.storage_contract.store_session import StoreSession, open_session
 
 from benchmarks import search_quality
-from benchmarks.bench_databases import cluster
+from benchmarks.postgres_cluster import cluster
 from benchmarks.report_output import ReportTable, print_progress, print_tables, rows_table
 from benchmarks.sample_data import (
     CACHE,
     RARE_WORDS,
-    Draft,
     TextGenerator,
-    build_sample_files,
     temporary_copy,
 )
+from benchmarks.scale_data import build_workspace
 from dittybag.domain.ports import Store
 from dittybag.services.search_service import RankedQuery
 from dittybag.storage.postgres.postgres_store import PostgresStore
-from dittybag.storage.sqlite.sqlite_queries import SqliteQueries
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
-
-#: The number of prompts of a sample in each batch of concurrent creates.
-CONCURRENT: Final = 32
-
 
 # Quality
 
@@ -147,60 +138,7 @@ def measure_size(workspace: Path, folder: Path) -> str:
     return f"{without / 1e6:.0f} MB without the index, {with_index / 1e6:.0f} MB with it: {ratio}."
 
 
-@asynccontextmanager
-async def _creating(file: Path) -> AsyncIterator[StoreSession]:
-    store = SqliteStore(str(file))
-    try:
-        yield await open_session(store)
-    finally:
-        await store.close()
-
-
-async def _create(session: StoreSession, drafts: Sequence[Draft]) -> None:
-    create = session.workspace.prompts.create
-    await asyncio.gather(
-        *(create(session.caller, title=draft.title, content=draft.content) for draft in drafts)
-    )
-
-
-async def measure_creates(workspace: Path, folder: Path, rounds: int) -> ReportTable:
-    """Create prompts with and without writing the index, in turns."""
-    index_words = SqliteQueries._index_words  # noqa: SLF001  # the code whose cost is measured
-    samples: dict[tuple[int, bool], list[tuple[float, float]]] = defaultdict(list)
-    with (
-        temporary_copy(workspace, folder, "with") as indexed,
-        temporary_copy(workspace, folder, "without") as bare,
-    ):
-        async with _creating(indexed) as one, _creating(bare) as other:
-            generator = TextGenerator("creates with an index")
-            for number in range(rounds):
-                for size, (session, is_indexed) in product(
-                    (1, CONCURRENT),
-                    ((one, True), (other, False)) if number % 2 else ((other, False), (one, True)),
-                ):
-                    SqliteQueries._index_words = (  # type: ignore[method-assign]  # noqa: SLF001
-                        index_words if is_indexed else lambda *arguments: None
-                    )
-                    drafts = [generator.draft() for _ in range(size)]
-                    start, processor = time.perf_counter(), time.process_time()
-                    await _create(session, drafts)
-                    seconds = time.perf_counter() - start, time.process_time() - processor
-                    samples[size, is_indexed].append((seconds[0] / size, seconds[1] / size))
-            SqliteQueries._index_words = index_words  # type: ignore[method-assign]  # noqa: SLF001
-    rows = [("a create", "without the index", "with it", "ratio")]
-    for size, part in product((1, CONCURRENT), (0, 1)):
-        before, after = (
-            statistics.median(sample[part] for sample in samples[size, is_indexed][3:])
-            for is_indexed in (False, True)
-        )
-        name = f"{'alone' if size == 1 else f'one of {size}'}, {'processor time' if part else 'durable'}"
-        rows.append((name, _milliseconds(before), _milliseconds(after), f"{after / before:.2f}"))
-    return rows_table("What the index adds to a create", rows)
-
-
-async def _run(
-    workspace: Path, folder: Path, items: int, count: int, rounds: int
-) -> AsyncIterator[ReportTable]:
+async def _run(workspace: Path, folder: Path, items: int, count: int) -> AsyncIterator[ReportTable]:
     with cluster() as server:
         yield await measure_quality(folder, server.socket_url(schema="quality"))
     with temporary_copy(workspace, folder, "full") as full:
@@ -211,7 +149,6 @@ async def _run(
     title = f"Ranked search of {items:,} prompts and {items:,} tasks, SQLite"
     heading = ["", "median", "p95", "processor", "p95"]
     yield rows_table(title, [heading, *rows], measure_size(workspace, folder))
-    yield await measure_creates(workspace, folder, rounds)
 
 
 async def _collect(tables: AsyncIterator[ReportTable]) -> list[ReportTable]:
@@ -226,12 +163,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
     parser.add_argument("--json", action="store_true", help="print the tables as JSON")
     options = parser.parse_args()
-    count, rounds = (60, 60) if options.quick else (400, 300)
+    count = 60 if options.quick else 400
     CACHE.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=CACHE))
     try:
-        workspace = build_sample_files(options.items).workspace
-        found = asyncio.run(_collect(_run(workspace, folder, options.items, count, rounds)))
+        workspace = folder / "workspace.db"
+        build_workspace(workspace, options.items)
+        found = asyncio.run(_collect(_run(workspace, folder, options.items, count)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print_tables(found, as_json=options.json)

@@ -18,9 +18,8 @@ import msgspec
 from msgspec import Struct
 from tests.interop.environments import NODE, Environment, install, python
 
-from benchmarks.load_result import LoadResult
+from benchmarks.load_result import LoadResult, ServerFailed
 from benchmarks.processes import children, cpu_seconds, memory, with_children
-from benchmarks.stdio_client import ServerFailed
 
 PROGRAMS: Final = Path(__file__).parent / "clients"
 

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 from tests.interop.environments import SetupFailed
 
+from benchmarks.load_result import ServerFailed
 from benchmarks.product import Product, products
 from benchmarks.report_output import ReportTable, print_tables
-from benchmarks.stdio_client import ServerFailed
 
 
 class Sampling(Struct, frozen=True):

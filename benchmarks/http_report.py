@@ -74,7 +74,7 @@ def _ratios(groups: dict[tuple[str, str], list[HttpSamples]]) -> ReportTable:
             costs = [number(ratio(others[count].costs, own[count].costs).median) for count in others]
             cells.append([client, situation, server, " / ".join(rates), " / ".join(costs)])
     return ReportTable(
-        "HTTP: advantage of Dittybag, at 1, 16 and 64 requests at a time",
+        "HTTP: advantage of Dittybag, at 1 and 16 requests at a time",
         ["client", "requests", "over", "requests/s", "server CPU per request"],
         cells,
         [_RATIO_NOTE],

@@ -5,6 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 
+class ServerFailed(Exception):
+    """A server ended or sent an unexpected response."""
+
+
 class LoadResult(Struct, frozen=True):
     """The result of a load, as the client saw it."""
 
@@ -16,8 +20,6 @@ class LoadResult(Struct, frozen=True):
     #: CPU seconds of the client and of the server.
     client_cpu: float
     server_cpu: float
-    #: A hundred and one quantiles of the seconds from a call to its result, where they were measured.
-    quantiles: tuple[float, ...] = ()
 
     @property
     def rate(self) -> float:

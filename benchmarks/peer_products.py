@@ -18,8 +18,7 @@ from tests.interop.environments import NODE, install
 
 from benchmarks.peers import PeerEnvironment
 from benchmarks.product import products
-from benchmarks.product_session import ProductSession
-from benchmarks.store_calls import McpRequest, tool_call
+from benchmarks.product_session import McpRequest, ProductSession, tool_call
 
 _PREPARE_SECONDS: Final = 60
 

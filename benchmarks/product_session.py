@@ -19,8 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from benchmarks import processes
-from benchmarks.stdio_client import VERSION, ServerFailed
-from benchmarks.store_calls import McpRequest
+from benchmarks.load_result import ServerFailed
 
 #: Timeouts for the start, and for a batch of calls.
 START_SECONDS: Final = 60.0
@@ -29,10 +28,23 @@ CALL_SECONDS: Final = 120.0
 _CLOSE_SECONDS: Final = 5.0
 _TERMINATE_SECONDS: Final = 2.0
 _READ_BYTES: Final = 1 << 20
+
+
+class McpRequest(Struct, frozen=True):
+    """A method and its parameters."""
+
+    method: str
+    params: dict[str, Any]
+
+
+def tool_call(name: str, **arguments: Any) -> McpRequest:
+    return McpRequest("tools/call", {"name": name, "arguments": arguments})
+
+
 _INITIALIZE: Final = McpRequest(
     "initialize",
     {
-        "protocolVersion": VERSION,
+        "protocolVersion": "2025-11-25",
         "capabilities": {"roots": {}},
         "clientInfo": {"name": "benchmark", "version": "1"},
     },

@@ -18,6 +18,16 @@ from benchmarks.report_output import markdown_table
 from benchmarks.results import BenchmarkRun, load_run
 
 PAGE: Final = ROOT / "docs" / "reference" / "benchmarks.md"
+#: The tables that the page shows; of the other benchmarks, it shows all.
+_SHOWN: Final = {
+    "bench_stdio": (
+        "Start and memory, client: Python SDK 2.3.0",
+        "Calls, client: TypeScript SDK 1.32.2",
+    ),
+    "bench_http": ("HTTP, aiohttp 3.14.3, without a session",),
+    "bench_postgres": ("Durable creates on PostgreSQL",),
+    "bench_store": ("Calls on SQLite by number of prompts, median in ms",),
+}
 _PLACES: Final = re.compile(
     r"(?P<start><!-- results of (?P<name>\w+) -->\n).*?(?P<end><!-- end of results -->)", re.DOTALL
 )
@@ -33,7 +43,10 @@ def conditions(run: BenchmarkRun) -> str:
 def section(run: BenchmarkRun) -> str:
     """Return the results of a run as Markdown."""
     parts = [conditions(run)]
+    shown = _SHOWN.get(run.benchmark)
     for found in run.tables:
+        if shown is not None and found.table not in shown:
+            continue
         parts += [f"**{found.table}**", markdown_table(found)]
     return "\n\n".join(parts)
 

@@ -1,33 +1,21 @@
-"""Deterministic sample workspaces with generated prompts and tasks.
-
-They are built through Dittybag's storage and cached in `.cache/benchmarks/store`, until the schema or this
-module changes. Benchmarks work on copies.
-"""
+"""Generated prompts and tasks, the same in every run."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import hashlib
 import itertools
 import os
 import random
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-import apsw
 from msgspec import Struct
 
 from dittybag.domain.names import name_from_title
-from dittybag.domain.ports import Transaction
-from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.tasks import DEFAULT_USER, ENERGIES, Task
-from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations
-from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
 CACHE: Final = Path(__file__).resolve().parents[1] / ".cache" / "benchmarks" / "store"
 
@@ -41,9 +29,6 @@ RARE: Final = 10
 UNCOMMON_WORD: Final = "santeral"
 COMMON_WORD: Final = "delarion"
 VERY_COMMON_WORD: Final = "contalsed"
-#: Two letters that occur nowhere else, in `RARE` prompts; and two that occur in almost all.
-RARE_PAIR: Final = "qx"
-FREQUENT_PAIR: Final = "an"
 
 #: The number of prompts with each tag, per thousand.
 TAGS: Final = {"review": 100, "draft": 100, "writing": 50, **{f"topic-{n}": 12 for n in range(100)}}
@@ -64,21 +49,6 @@ _NUCLEI: Final = [*"aeiou", "ea", "io", "ou", "ai"]
 _CODAS: Final = [*[""] * 6, *"nrstldm", "nd", "nt", "st", "ng", "rn", "ll"]
 _ENDINGS: Final = [*[""] * 4, "ing", "ed", "er", "ion", "ly", "s", "es", "able", "ment"]
 _UNICODE: Final = ["Überblick", "naïve", "ÉTUDE", "Ελλάδα", "ДОКУМЕНТ", "مرحبا", "日本語", "🚀", "İstanbul"]
-
-#: The table for bare inserts, with the same trigram index.
-_BARE: Final = """
-CREATE TABLE bare (
-    number INTEGER PRIMARY KEY, id TEXT, name TEXT, title TEXT, description TEXT, content TEXT, tags TEXT
-) STRICT;
-CREATE VIRTUAL TABLE bare_index USING fts5 (
-    text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
-);
-INSERT INTO bare_index (bare_index, rank) VALUES ('automerge', 16), ('crisismerge', 64);
-CREATE TRIGGER bare_index_after_insert AFTER INSERT ON bare BEGIN
-    INSERT INTO bare_index (rowid, text)
-    VALUES (new.number, lower(new.title) || char(10) || lower(new.content));
-END;
-"""
 
 
 class Draft(Struct, frozen=True):
@@ -157,7 +127,7 @@ class TextGenerator:
     def place_search_words(self, items: int) -> list[list[str]]:
         """Return the search words of each item."""
         places: list[list[str]] = [[] for _ in range(items)]
-        shares = dict.fromkeys((*RARE_WORDS, RARE_PAIR), min(RARE, items))
+        shares = dict.fromkeys(RARE_WORDS, min(RARE, items))
         shares |= {UNCOMMON_WORD: items // 100, COMMON_WORD: items // 10, VERY_COMMON_WORD: items * 3 // 10}
         for word, count in shares.items():
             for place in self._random.sample(range(items), count):
@@ -167,7 +137,7 @@ class TextGenerator:
 
 def _vocabulary() -> list[str]:
     choose = random.Random("vocabulary").choice
-    searched = (*RARE_WORDS, UNCOMMON_WORD, COMMON_WORD, VERY_COMMON_WORD, RARE_PAIR)
+    searched = (*RARE_WORDS, UNCOMMON_WORD, COMMON_WORD, VERY_COMMON_WORD)
     found: dict[str, None] = {}
     while len(found) < _WORDS:
         # The most frequent words are the shortest.
@@ -179,89 +149,9 @@ def _vocabulary() -> list[str]:
     return list(found)
 
 
-class SampleFiles(Struct, frozen=True):
-    """The files that a benchmark copies."""
-
-    #: A workspace with prompts and tasks.
-    workspace: Path
-    #: The same workspace, with the table and index for bare inserts.
-    bare: Path
-
-
-def build_sample_files(items: int) -> SampleFiles:
-    """Build the files, unless they are cached."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    key = hashlib.sha256(Path(__file__).read_bytes() + repr(load_migrations()).encode()).hexdigest()[:12]
-    found = SampleFiles(CACHE / f"workspace-{items}-{key}.db", CACHE / f"bare-{items}-{key}.db")
-    for outdated in CACHE.glob(f"*-{items}-*.db*"):
-        if outdated not in (found.workspace, found.bare):
-            outdated.unlink()
-    if not found.workspace.exists():
-        unfinished = found.workspace.with_suffix(".unfinished")
-        _remove(unfinished)
-        asyncio.run(_fill(unfinished, items))
-        unfinished.rename(found.workspace)
-    if not found.bare.exists():
-        unfinished = found.bare.with_suffix(".unfinished")
-        _remove(unfinished)
-        _add_bare(found.workspace, unfinished, items)
-        unfinished.rename(found.bare)
-    return found
-
-
 def _remove(database: Path) -> None:
     for suffix in ("", "-wal", "-shm"):
         database.with_name(database.name + suffix).unlink(missing_ok=True)
-
-
-async def _fill(file: Path, items: int) -> None:
-    store = SqliteStore(str(file))
-    generator = TextGenerator("prompts and tasks")
-    prompts, tasks = iter(generator.place_search_words(items)), iter(generator.place_search_words(items))
-
-    async def work(transaction: Transaction) -> None:
-        project = await transaction.projects.by_name(DEFAULT_PROJECT)
-        assert project is not None
-        for extra in itertools.islice(prompts, _PER_TRANSACTION):
-            await transaction.write("create", None, generator.prompt(project.id, transaction.new_id(), extra))
-        for extra in itertools.islice(tasks, _PER_TRANSACTION):
-            await transaction.write("create", None, generator.task(extra))
-
-    try:
-        for done in _progress("Filling the store", items):
-            await store.write(work, actor=f"benchmark, from {done}")
-    finally:
-        await store.close()
-
-
-def _add_bare(workspace: Path, file: Path, items: int) -> None:
-    shutil.copyfile(workspace, file)
-    connection = bare_connection(file)
-    try:
-        connection.execute(_BARE)
-        for done in _progress("Filling the baseline", items):
-            connection.execute(
-                """INSERT INTO bare SELECT number, id, name, title, description, content, tags FROM prompts
-                   WHERE number > ? AND number <= ? ORDER BY number""",
-                (done, done + _PER_TRANSACTION),
-            )
-    finally:
-        connection.close()
-
-
-def bare_connection(file: Path) -> apsw.Connection:
-    """Open a connection with the same durability and cache size as Dittybag's."""
-    connection = apsw.Connection(str(file))
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -16384"):
-        connection.execute(f"PRAGMA {pragma}")
-    return connection
-
-
-def _progress(what: str, items: int) -> Iterator[int]:
-    for done in range(0, items, _PER_TRANSACTION):
-        if done % (10 * _PER_TRANSACTION) == 0:
-            print(f"{what}: {done:,} of {items:,} ...", file=sys.stderr, flush=True)
-        yield done
 
 
 @contextlib.contextmanager

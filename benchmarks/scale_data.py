@@ -1,4 +1,4 @@
-"""Workspaces of up to millions of prompts, and a few resources and tasks, on SQLite.
+"""Workspaces with as many prompts as tasks, and a few resources, on SQLite.
 
 They are written through Dittybag's storage, so that the tables, the change log and the indexes are those of a
 workspace that grew by itself: `python -m benchmarks.scale_data FILE PROMPTS`.
@@ -20,7 +20,7 @@ from dittybag.domain.resources import Resource
 from dittybag.storage.sqlite.sqlite_connections import connect
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
-#: One resource and one task for this many prompts.
+#: One resource for this many prompts.
 PROMPTS_PER_RESOURCE: Final = 50
 
 _PER_TRANSACTION: Final = 2000
@@ -46,9 +46,9 @@ async def _fill(file: Path, prompts: int) -> None:
         assert project is not None
         for extra in itertools.islice(words, _PER_TRANSACTION):
             await transaction.write("create", None, generator.prompt(project.id, transaction.new_id(), extra))
+            await transaction.write("create", None, generator.task(extra))
             if next(numbers) % PROMPTS_PER_RESOURCE == 0:
                 await _add_resource(transaction, generator, project.id)
-                await transaction.write("create", None, generator.task())
 
     try:
         for done in range(0, prompts, _PER_TRANSACTION):
