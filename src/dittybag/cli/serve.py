@@ -53,7 +53,7 @@ OPTIONS: Final = (
         "RATE",
         (
             "Maximum requests with one token, per second, minute or hour: 50/s (default), 3000/m, 10000/h, "
-            "or off. Servers on one PostgreSQL database count together."
+            "or off. Each server counts on its own."
         ),
     ),
     (

@@ -48,7 +48,6 @@ from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskG
 if TYPE_CHECKING:
     from dittybag.domain.claims import Claim, ReadyQuery
     from dittybag.domain.ranked_search import Frequencies, SearchTerm, StoredMatch, StoredSearch
-    from dittybag.domain.rate_limits import RateLimit, TakenRequests
     from dittybag.domain.skills import Skill, SkillFile
     from dittybag.domain.task_graph import GraphQuery, GraphTask
     from dittybag.domain.usage import Client, PromptUsage, PromptUse, SeenClient, UsedPrompt
@@ -654,17 +653,6 @@ class Transaction(Protocol):
 Work = Callable[[Transaction], Awaitable[T]]
 
 
-class RequestBuckets(Protocol):
-    """Buckets of requests that all servers of a workspace take from."""
-
-    async def take(self, wanted: Mapping[bytes, int], limit: RateLimit) -> Mapping[bytes, TakenRequests]:
-        """Take requests from several buckets, at most the wanted number from each.
-
-        The key of a bucket is that of its token. A bucket that is not known yet is full.
-        """
-        ...
-
-
 class ReplicaStatus(Struct, frozen=True):
     """Whether a read replica is used."""
 
@@ -719,11 +707,6 @@ class Store(Protocol):
         if the version of everything that it has read, and that no other entity has a value of a unique field
         that it writes, is checked then. A store may run it without a lock, and again if the check fails.
         """
-        ...
-
-    @property
-    def request_buckets(self) -> RequestBuckets | None:
-        """Counts the requests of all servers together; `None` if each counts its own."""
         ...
 
     def replicas(self) -> Sequence[ReplicaStatus]:
