@@ -141,6 +141,10 @@ class ResourceRepository(Protocol):
 class TaskRepository(Protocol):
     async def get(self, user: str, id: int, view: TaskView = OWN_TASKS) -> Task | None: ...
 
+    async def with_ids(self, ids: Sequence[int]) -> list[Task]:
+        """Return the tasks with these ids, whoever can see them, in no particular order."""
+        ...
+
     async def has_shared_by_others(self, user: str) -> bool:
         """Whether projects have tasks of other users."""
         ...
