@@ -11,7 +11,7 @@ import click
 from dittybag.cli.error_output import ExitStatus, report, wants_json
 from dittybag.cli.output import print_json, progress, report_section
 from dittybag.cli.strict_options import StrictCommand
-from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.display import format_count
 from dittybag.domain.errors import Conflict
 from dittybag.domain.projects import AUTOMATIC
@@ -20,16 +20,13 @@ from dittybag.domain.projects import AUTOMATIC
 @click.command("export", StrictCommand)
 @click.argument("target", metavar="FILE|FOLDER|-", default="-")
 @click.option(
-    "-p", "--project", "project_name", metavar="NAME", help="Export only this project, with its tasks."
-)
-@click.option(
     "--format",
     "form",
     type=click.Choice(["json", "folder"]),
     help="Output format (default: depends on the target).",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@in_workspace
+@in_project
 def command(
     target: str,
     form: str | None,
@@ -41,7 +38,8 @@ def command(
 
     A target that ends in .json, or `-` for standard output, is one JSON file. Any other target is a folder
     of Markdown files and resources that is suitable for Git: exporting to it again rewrites only the files
-    that changed. An export has no history; `dittybag backup` keeps it.
+    that changed. With --project, only that project and its tasks are exported. An export has no history;
+    `dittybag backup` keeps it.
 
     \b
     Examples:
