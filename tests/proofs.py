@@ -161,10 +161,9 @@ PROOFS: Final[dict[str, tuple[Proof, ...]]] = {
             (("texts", "TEXTS"),),
         ),
         Proof(
-            "A prompt has the same text as an MCP prompt, through tools, in the shell and in the file of each client, "
-            "or the difference is listed",
+            "A prompt has the same text as an MCP prompt, through tools, as a skill and in the shell",
             "tests/cli/test_prompt_faces.py",
-            (("prompts", "test_every_face_hands_out_the_same_text_or_says_what_differs"),),
+            (("prompts", "test_every_face_hands_out_the_same_text"),),
         ),
     ),
     "Files of other programs": (
@@ -177,11 +176,6 @@ PROOFS: Final[dict[str, tuple[Proof, ...]]] = {
             "The same for TOML files",
             "tests/clients/test_toml_format.py",
             (("files", "test_any_layout_is_restored"),),
-        ),
-        Proof(
-            "Publishing prompts never loses what a person wrote, and removing leaves every other byte unchanged",
-            "tests/clients/test_publishing.py",
-            (("interleaved edits", "test_no_interleaving_of_edits_loses_what_a_person_wrote"),),
         ),
     ),
 }

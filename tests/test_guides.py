@@ -52,13 +52,6 @@ TAKEN_FOR_GRANTED: Final = {
         python3 -m zipfile -c prompts.zip folder/commit.md
     """,
     "docs/guides/projects.md": "mkdir -p ~/src/website ~/src/site",
-    "docs/guides/publish.md": """
-        dittybag prompt add code-review 'Review this change.'
-        dittybag prompt add explain-error 'Explain this {{ language }} error: {{ error }}'
-        mkdir -p ~/team
-        echo 'Write a commit message.' > ~/team/commit.md
-        dittybag library add ~/team --link
-    """,
     "docs/guides/purge.md": """
         dittybag prompt add code-review 'Review this.'
         dittybag prompt update code-review --title 'Code review'

@@ -106,7 +106,6 @@ copy --from {database} --to copy.db
 backup backup.db
 doctor
 connect cursor
-publish greet --to cursor
 demo --once
 open --stop
 prompt delete greet

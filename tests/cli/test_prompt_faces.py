@@ -1,4 +1,4 @@
-"""A prompt reaches the model unchanged on every face, or its face says what differs."""
+"""A prompt reaches the model unchanged on every face."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dittybag.clients.native_reading import model_text, typed_arguments
-from dittybag.clients.publishing_targets import TARGETS
 from tests.cli.cli_runner import data, dittybag
 from tests.repetitions import SEED, repetitions
 from tests.stdio_server_process import StdioServerProcess
@@ -101,9 +99,8 @@ def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def test_every_face_hands_out_the_same_text_or_says_what_differs(tmp_path: Path) -> None:
-    home, work = tmp_path / "home", tmp_path / "work"
-    work.mkdir()
+def test_every_face_hands_out_the_same_text(tmp_path: Path) -> None:
+    home = tmp_path / "home"
     samples = make_samples(repetitions(16, 300))
     texts: dict[str, dict[str, str]] = {sample.name: {} for sample in samples}
     with StdioServerProcess(
@@ -123,7 +120,6 @@ def test_every_face_hands_out_the_same_text_or_says_what_differs(tmp_path: Path)
                 "contents"
             ]
             own["skill"] = file["text"].split("---\n", 2)[2].removeprefix("\n")
-    listed = {target: publish_all(home, work, samples, target, texts) for target in TARGETS}
     equal: Counter[str] = Counter()
     for sample in samples:
         rendered = data(
@@ -143,36 +139,8 @@ def test_every_face_hands_out_the_same_text_or_says_what_differs(tmp_path: Path)
             elif face in ("prompt", "tool"):
                 # MCP has no role for system messages.
                 assert text == rendered.replace("--role system\n", "--role user\n", 1), (sample, face)
-            elif face == "skill":
+            else:
                 assert text.endswith(sample.content)
                 assert sample.values or roles, sample
-            else:
-                assert listed[face][sample.name], (sample, face, text, rendered)
-                assert face == "cursor" or roles or sample.values, (sample, face)
-    # Plain prompts are equal wherever the client has a place for the header.
-    for face in ("prompt", "tool", "skill", *TARGETS):
-        assert face == "cursor" or equal[face] >= len(samples) // 8, equal
-
-
-def publish_all(
-    home: Path, work: Path, samples: list[Sample], target: str, texts: dict[str, dict[str, str]]
-) -> dict[str, list[str]]:
-    """Publish prompts for a client and add what its model gets; return the differences that are listed."""
-    names = [sample.name for sample in samples]
-    # The first sample has a statement, which files of these clients cannot run.
-    status = 1 if target in ("claude-code", "gemini", "vscode") else 0
-    options = ("--to", target, "-C", str(work), "--json")
-    done = data(dittybag(home, "publish", *names, *options, status=status))
-    published = {item["name"]: item for item in done["published"]}
-    assert ("p0" in published) == (status == 0)
-    for sample in samples:
-        if sample.name not in published:
-            continue
-        file = Path(published[sample.name]["files"][0]["file"]).read_bytes().decode()
-        if target == "agents-md":
-            file = file.partition(f"begin {sample.name}. ")[2].partition(" -->\n")[2]
-            file = file.partition(f"\n<!-- dittybag:end {sample.name} -->")[0]
-        is_typed = target == "claude-code" or (target == "gemini" and "{{args}}" in file)
-        typed = typed_arguments(target, tuple(sample.values), sample.values) if is_typed else ""
-        texts[sample.name][target] = model_text(target, file, typed, sample.values, sample.name)
-    return {name: item["differences"] for name, item in published.items()}
+    for face in ("prompt", "tool", "skill"):
+        assert equal[face] >= len(samples) // 8, equal

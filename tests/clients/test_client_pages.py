@@ -8,7 +8,6 @@ import pytest
 
 from dittybag.clients.known_clients import CLIENTS, LocalMachine
 from dittybag.clients.known_hooks import HOOKS
-from dittybag.clients.publishing_targets import TARGETS
 from tests.stdio_server_process import ROOT
 
 PAGES = ROOT / "docs" / "clients"
@@ -46,12 +45,11 @@ def test_the_page_links_to_the_facts_and_to_troubleshooting(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_the_page_says_whether_there_are_hooks_and_files(name: str) -> None:
-    hooks, target, text = HOOKS.get(name), TARGETS.get(name), page(name)
+def test_the_page_says_whether_there_are_hooks(name: str) -> None:
+    hooks, text = HOOKS.get(name), page(name)
     assert (f"\ndittybag connect {name} --hooks\n" in text) == (hooks is not None)
     if hooks is not None:
         assert f"`{from_home(hooks.file('user', LINUX))}`" in text
-    assert (f" --to {name} " in text) == (target is not None)
 
 
 def test_the_overview_links_to_every_page() -> None:

@@ -38,7 +38,6 @@ COMMAND_CODES: Final = {
     "NONE_READY": "`task next`: no task was ready, or became ready in time",
     "NOTHING_TO_UNDO": "`undo`: no change matches",
     "NOT_CONFIRMED": "The command asks for confirmation, and nobody can answer; `--yes` confirms",
-    "NOT_PUBLISHABLE": "The client has no file for this",
     "REFUSED": "The request is not valid or not allowed",
     "STOPPED": "The command was interrupted with Ctrl-C",
     "USAGE": "An option, argument or variable is not valid",

@@ -146,8 +146,6 @@ def run_checks(settings: Settings, report: ReportProgress) -> DoctorReport:
     ]
     report("Reading the libraries")
     findings += _run_check("libraries", lambda: _libraries(settings))
-    if not any(finding.level == "error" for finding in findings):
-        findings += _run_check("published files", lambda: _published_files(settings))
     return DoctorReport(os.path.abspath(settings.database), findings, tool_costs(), *largest)  # noqa: PTH100
 
 
@@ -482,24 +480,3 @@ def _libraries(settings: Settings) -> Iterator[Finding]:
         prompts = sum(report.prompts for report in reports)
         libraries = format_count(len(reports), "library", "libraries")
         yield Finding("ok", "libraries", f"{libraries} with {format_count(prompts, 'prompt')}")
-
-
-def _published_files(settings: Settings) -> Iterator[Finding]:
-    from dittybag.assembly.published_checks import file_problems, published_items
-
-    items = published_items(settings)
-    if not items or not os.path.lexists(settings.database) or not _has_newest_schema(settings.database):
-        return
-    problems = file_problems(settings, items)
-    for problem in problems:
-        level: Level = "warning" if problem.is_conflict else "note"
-        yield Finding(level, "published files", problem.message, problem.fix)
-    if not problems:
-        count = format_count(sum(len(item.files) for item in items), "published file")
-        yield Finding("ok", "published files", f"{count} without problems")
-
-
-def _has_newest_schema(path: str) -> bool:
-    """Whether the database can be opened without upgrading it."""
-    with open_snapshot(path) as connection:
-        return integrity_check.schema_version(connection) == NEWEST_SCHEMA

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
+
+from msgspec import Struct
 
 from dittybag import files
 from dittybag.assembly.store_factory import opened_store
@@ -16,10 +18,15 @@ from dittybag.assembly.workspace_session import open_renderer
 from dittybag.config import Settings
 from dittybag.domain.errors import Conflict, Problem, SourceFailed, SourceNotFound
 from dittybag.domain.imports import FORMATS, ImportOptions, ImportResult
+from dittybag.domain.skill_texts import skill_front_matter, skill_text
+from dittybag.domain.skills import SKILL_FILE
 from dittybag.exchange.export_data import export_workspace, find_project
 from dittybag.exchange.import_sources import SOURCE_BYTES, TOO_LARGE, FileSource
 from dittybag.exchange.json_file import JsonSource, JsonWriter
 from dittybag.exchange.progress_counter import ProgressCallback
+
+if TYPE_CHECKING:
+    from dittybag.assembly.workspace_session import LibrarySession
 
 #: Standard input or output.
 STANDARD: Final = "-"
@@ -28,6 +35,9 @@ STANDARD: Final = "-"
 _FORMATS_WITHOUT_ARGUMENTS: Final = ("csv", "library")
 
 _CHUNK: Final = 1024 * 1024
+#: Maximum number and size of the prompts that are read at once.
+_PAGE: Final = 250
+_PAGE_BYTES: Final = 16 * 1024 * 1024
 
 
 # Export
@@ -63,6 +73,59 @@ def export(
                 return {**counts, "files": tree.changed}
 
     return asyncio.run(run())
+
+
+class SkillsExport(Struct, frozen=True):
+    """What an export of skills did."""
+
+    skills: int
+    #: The number of files that were created, changed or deleted.
+    files: int
+    #: The paths of edited files, which stay as they are.
+    kept: list[str]
+    #: Why prompts or skills were left out.
+    left_out: list[str]
+
+
+async def export_skills(session: LibrarySession, folder: str) -> SkillsExport:
+    """Write the prompts of a project, and the skills of the libraries, to a folder of Agent Skills.
+
+    Raises `Conflict` if the folder has anything else, and `OSError`.
+    """
+    from dittybag.exchange.skills_folder import SkillsFolder
+
+    names: dict[str, str] = {}
+    left_out = []
+    with closing(SkillsFolder(folder)) as tree:
+        async for name, source, files in _skills(session):
+            if (other := names.setdefault(name, source)) != source:
+                left_out.append(f"{source} is left out: {other} has the name '{name}' too")
+                continue
+            for path, content in files.items():
+                tree.write(f"{name}/{path}", content)
+        tree.finish()
+    return SkillsExport(len(names), tree.changed, tree.kept, left_out)
+
+
+async def _skills(session: LibrarySession) -> AsyncIterator[tuple[str, str, Mapping[str, bytes]]]:
+    """Yield the name of each skill, where it is from, and its files."""
+    prompts, more, after = session.session.workspace.prompts, True, 0
+    while more:
+        page, more = await prompts.contents(session.session.caller, after, _PAGE, _PAGE_BYTES)
+        for prompt in page:
+            after = prompt.number
+            name = skill_front_matter(prompt)["name"]
+            yield name, f"the prompt {prompt.name}", {SKILL_FILE: skill_text(prompt)}
+    libraries, more, last = session.libraries, True, ""
+    while more:
+        skills, more = await libraries.skills(last, _PAGE)
+        for skill in skills:
+            last = skill.path
+            files = {}
+            for file in skill.files:
+                if (found := await libraries.read_skill_file(f"{last}/{file.path}")) is not None:
+                    files[file.path] = found[1]
+            yield skill.name, f"the skill {last}", files
 
 
 @contextmanager

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
 
 from dittybag.assembly.logging_setup import log_to_stderr
-from dittybag.assembly.store_factory import database_name, is_file
+from dittybag.assembly.store_factory import is_file
 from dittybag.assembly.workspace_session import open_workspace
 from dittybag.config import Settings, SettingsError
 from dittybag.contracts.connection_projects import AutomaticProject
@@ -19,19 +16,9 @@ from dittybag.domain.projects import DEFAULT_PROJECT, NEW_PROJECT
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
-from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.server import Observer, Server
 from dittybag.protocol.transports import stdio
 from dittybag.services.template_service import TemplateService
-
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from dittybag.assembly.published_files import ChangedScope, PublishedFiles
-    from dittybag.domain.changes import ChangeNotification
-
-#: What changed before the server started is published after this time: first come the requests.
-_FIRST_UPDATE_SECONDS: Final = 1.0
 
 
 def check_profile_and_toolsets(settings: Settings) -> None:
@@ -90,78 +77,7 @@ async def open_server(settings: Settings, observe: Observer | None = None) -> tu
         observe=observe,
         state_key=shared_state_key(settings),
     )
-    if not settings.read_only:
-        publishing = _Publishing(settings, server_scope, libraries)
-        lifespan = server.lifespan
-        server.lifespan = lambda: publishing.during(lifespan)
     return server_scope, server
-
-
-class _Publishing:
-    """Keeps published files in step while a server runs. Its modules are imported if there are such files."""
-
-    def __init__(self, settings: Settings, scope: ServerScope, libraries: LibraryService) -> None:
-        self._settings = settings
-        self._scope = scope
-        self._libraries = libraries
-        self._profile = PROFILES[settings.profile]
-        self._files: PublishedFiles | None = None
-
-    @asynccontextmanager
-    async def during(
-        self, lifespan: Callable[[], AbstractAsyncContextManager[object]]
-    ) -> AsyncIterator[None]:
-        async with lifespan():
-            timer = self._start()
-            try:
-                yield
-            finally:
-                if timer is not None:
-                    timer.cancel()
-                if self._files is not None:
-                    await self._files.close()
-
-    def _start(self) -> asyncio.TimerHandle | None:
-        has_files = self._has_files()
-        if has_files or self._profile.notifies:
-            # Otherwise, a server that notifies no clients need not follow the changes.
-            self._scope.workspace.store.subscribe(self._on_changes)
-        if self._profile.uses_libraries:
-            self._libraries.subscribe(lambda: self._update("libraries"))
-        if self._profile.skills:
-            self._libraries.subscribe_to_skills(lambda paths: self._update("libraries"))
-        if not has_files:
-            return None
-        return asyncio.get_running_loop().call_later(_FIRST_UPDATE_SECONDS, self._update, "all")
-
-    def _has_files(self) -> bool:
-        return os.path.isdir(os.path.join(self._settings.home, "publish"))  # noqa: PTH112, PTH118
-
-    def _on_changes(self, changes: Sequence[ChangeNotification]) -> None:
-        if any(change.kind == "project" for change in changes):
-            # Files name the project that they come from.
-            self._update("all")
-        else:
-            changed = {change.project for change in changes if change.kind == "prompt"}
-            self._update(*(project for project in changed if project is not None))
-
-    def _update(self, *changed: ChangedScope) -> None:
-        if changed and (files := self._published_files()) is not None:
-            files.update(changed)
-
-    def _published_files(self) -> PublishedFiles | None:
-        if self._files is None and self._has_files():
-            from dittybag.assembly.published_files import PublishedFiles
-
-            self._files = PublishedFiles(
-                self._settings.home,
-                database_name(self._settings.database),
-                self._scope.workspace,
-                self._scope.templates,
-                self._libraries,
-                has_libraries=self._profile.uses_libraries,
-            )
-        return self._files
 
 
 def _may_be_one_of_many(settings: Settings) -> bool:

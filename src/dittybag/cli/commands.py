@@ -17,7 +17,6 @@ from dittybag.cli.error_output import (
     report_settings_error,
     use_json,
 )
-from dittybag.cli.strict_options import StrictGroup, shared_values
 from dittybag.config import SettingsError
 from dittybag.domain.errors import DittybagError
 
@@ -31,7 +30,6 @@ _COMMANDS: Final = {
         "open": "Open the web UI in your browser.",
         "connect": "Add Dittybag to an MCP client, or list the clients.",
         "serve": "Serve MCP clients over stdio or HTTP.",
-        "publish": "Write prompts and skills as the files of a client.",
         "prime": "Print what an agent should know when it starts.",
     },
     "Content": {
@@ -70,7 +68,7 @@ _COMMANDS: Final = {
 _MODULES: Final = {"import": "import_", "open": "open_", "workspace": "workspace_commands"}
 
 
-class _LazyGroup(StrictGroup):
+class _LazyGroup(click.Group):
     """A group that lists its commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -80,7 +78,7 @@ class _LazyGroup(StrictGroup):
         if cmd_name not in self.list_commands(ctx):
             return None
         if cmd_name == "serve":
-            # `dittybag serve` without an option before the command runs without click.
+            # Reached only for help and shell completion: `run` handles `dittybag serve` without click.
             from dittybag.cli.serve_command import serve_command
 
             return serve_command
@@ -117,9 +115,6 @@ def dittybag(ctx: click.Context, *, version: bool, verbose: bool, no_pager: bool
 
     Start with `dittybag demo` for a tour, `dittybag connect` to add Dittybag to your MCP clients, or
     `dittybag open` for the web UI.
-
-    --project, --workspace, --db and --json may stand before or after a command. A command refuses those that
-    do not apply to it.
     """
     if version:
         _print_version(is_verbose=verbose)
@@ -131,8 +126,6 @@ def dittybag(ctx: click.Context, *, version: bool, verbose: bool, no_pager: bool
 
         turn_off()
     if ctx.invoked_subcommand is None:
-        for name in {"json", "project"} & shared_values(ctx).keys():
-            raise click.UsageError(f"--{name} requires a command")
         from dittybag.cli.welcome import welcome
 
         welcome()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import click
 from click.shell_completion import CompletionItem
 
-from dittybag.cli.strict_options import shared_values
 from dittybag.domain.tasks import DEFAULT_USER
 
 if TYPE_CHECKING:
@@ -42,8 +41,9 @@ def _settings(ctx: click.Context) -> Settings:
     """Return the settings of the options before the word."""
     from dittybag.config import settings_from_process
 
-    given = {**ctx.params, **shared_values(ctx)}
-    return settings_from_process(**{name: given.get(name) for name in ("workspace", "db", "project")})
+    given = {name: ctx.params.get(name) for name in ("workspace", "db")}
+    project = ctx.params.get("project_name") or ctx.params.get("project")
+    return settings_from_process(**given, project=project if isinstance(project, str) else None)
 
 
 def _stored(names: _Names) -> Completer:
@@ -173,6 +173,7 @@ def _files(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
 _EVERYWHERE: Final[dict[str, Completer]] = {
     "workspace": _workspaces,
     "db": _files,
+    "project_name": _projects,
     "project": _projects,
     "actor": _actors,
     "assignee": _actors,
@@ -195,8 +196,6 @@ _PARAMETERS: Final[dict[str, Completer]] = {
     "prompt update tags": _tags,
     "prompt update file": _files,
     "prompt delete names": _prompts,
-    "publish names": _all_prompts,
-    "publish folder": _files,
     "tag show tag": _tags,
     "tag add prompt": _prompts,
     "tag add tags": _tags,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from hashlib import sha256
 from typing import Final
 
@@ -10,7 +9,7 @@ from dittybag.contracts.skill_extension import STORED_PROMPTS
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import PromptNotFound
 from dittybag.domain.prompts import Prompt
-from dittybag.domain.skill_texts import skill_description, skill_name, template_instructions
+from dittybag.domain.skill_texts import skill_front_matter, skill_name, skill_text
 from dittybag.domain.skills import SKILL_FILE, Skill, SkillFile, is_skill_name
 from dittybag.protocol.request_context import Context
 from dittybag.services.prompt_service import PromptAddress
@@ -46,7 +45,7 @@ class PromptSkills:
         if prompt is None:
             return None
         self._scope.count_use(prompt, ctx)
-        return _skill(prompt).head, _content(prompt)
+        return _skill(prompt).head, skill_text(prompt)
 
     async def _find(self, path: str, ctx: Context) -> Prompt | None:
         parts = path.split("/")
@@ -67,29 +66,9 @@ def skill_path(prompt: Prompt) -> str:
     return f"{STORED_PROMPTS}/{prompt.id}/{skill_name(prompt.name, prompt.id)}"
 
 
-def _front_matter(prompt: Prompt) -> dict[str, str]:
-    description = skill_description(prompt.name, prompt.title, prompt.description)
-    return {"name": skill_name(prompt.name, prompt.id), "description": description}
-
-
-def _content(prompt: Prompt) -> bytes:
-    # Strings in JSON are valid in YAML. Characters that YAML does not allow are escaped.
-    fields = (f"{name}: {_quoted(value)}\n" for name, value in _front_matter(prompt).items())
-    return f"---\n{''.join(fields)}---\n\n{template_instructions(prompt.arguments)}{prompt.content}".encode()
-
-
-def _quoted(value: str) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return "".join(char if char.isprintable() else _escape(char) for char in text)
-
-
-def _escape(char: str) -> str:
-    return f"\\U{ord(char):08x}"
-
-
 def _skill(prompt: Prompt) -> Skill:
-    content = _content(prompt)
+    content = skill_text(prompt)
     file = SkillFile(
         SKILL_FILE, sha256(content).hexdigest(), len(content), "text/markdown", prompt.updated_at
     )
-    return Skill(path=skill_path(prompt), front_matter=dict(_front_matter(prompt)), files=(file,))
+    return Skill(path=skill_path(prompt), front_matter=dict(skill_front_matter(prompt)), files=(file,))

@@ -19,6 +19,7 @@ FILES = {
     "claude-command": "commands/a.md",
     "skill": "a/SKILL.md",
     "fabric": "a/system.md",
+    "dotprompt": "a.prompt",
     "prompty": "a.prompty",
     "llm-template": "a.yaml",
 }
@@ -69,7 +70,13 @@ PIECES = st.sampled_from(
             "$input",
             "${x}",
             "$$",
-            "@a",
+            "@index",
+            "#if x",
+            "/if",
+            "else",
+            "#each x",
+            "/each",
+            "this",
         ),
         *(
             "../",
@@ -87,6 +94,7 @@ PIECES = st.sampled_from(
         *(
             "default",
             "input",
+            "schema",
             "inputs",
             "sample",
             "template",
@@ -99,6 +107,11 @@ PIECES = st.sampled_from(
             "[prompts.a]",
             "[[prompts.a.arguments]]",
             "prompts",
+            "role",
+            '"system"',
+            "history",
+            "json",
+            "media url=",
         ),
         *(
             "\ufeff",
@@ -109,8 +122,12 @@ PIECES = st.sampled_from(
             "名",
             "\U0001f600",
             "1",
-            "-}}",
-            "{{-",
+            "~}}",
+            "{{~",
+            "{{{",
+            "}}}",
+            "{{!",
+            "--}}",
         ),
     ]
 )
@@ -151,7 +168,7 @@ def test_any_text_is_parsed(format: str, content: str) -> None:
             ENVIRONMENT.render_str(parsed.text)
 
 
-@pytest.mark.parametrize("format", ["claude-command", "skill", "fabric", "llm-template"])
+@pytest.mark.parametrize("format", ["claude-command", "skill", "fabric", "dotprompt", "llm-template"])
 @given(pieces=st.lists(PIECES, max_size=40))
 def test_a_translated_text_is_a_template(format: str, pieces: list[str]) -> None:
     body = "".join(pieces)

@@ -61,6 +61,7 @@ class SqliteStore:
 
     keeps_order = True
     #: Each process counts its own requests.
+    request_buckets = None
 
     def __init__(
         self,
