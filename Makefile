@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT := constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check static environments programs conformance format bench benchpage torture bugs pictures docs workflows outdated dist bundle sbom containers packages release clean
+.PHONY: help run test check static environments programs conformance format bench benchpage torture bugs pictures docs workflows outdated dist bundle containers packages release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -82,14 +82,11 @@ bundle: $(VENV)/.dev ## pack the bundle for desktop clients in dist/
 	@$(BIN)/python -m tests.interop.environments mcpb
 	@$(BIN)/python -m tests.package.bundle
 
-sbom: $(VENV)/.dev ## write the CycloneDX bill of materials of an installation in dist/
-	@$(BIN)/python -m tests.package.sbom
-
 containers: $(VENV)/.dev ## validate the files in deploy/; ARGS=--run also builds the image and runs it
 	@$(BIN)/python -m tests.programs
 	@$(BIN)/python -m tests.fleet.deploy_validators $(ARGS)
 
-packages: $(VENV)/.dev ## validate what is published: distributions, registry entry, bundle and bill of materials
+packages: $(VENV)/.dev ## validate what is published: distributions, registry entry and bundle
 	@$(BIN)/python -m tests.interop.environments mcpb
 	@$(BIN)/python -m tests.package
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/package

@@ -63,9 +63,6 @@ STRACE: Final = Program(("strace",), "strace")
 SYSTEMD: Final = Program(("systemd-analyze",), "systemd")
 POSTGRES: Final = Program(("postgres",), "postgresql")
 PGBOUNCER: Final = Program(("pgbouncer",), "pgbouncer")
-#: Only for `make containers`, so they are not in `ALL`.
-DEBOOTSTRAP: Final = Program(("debootstrap",), "debootstrap")
-IP: Final = Program(("ip",), "iproute2")
 SHELLS: Final = {name: Program((name,), name) for name in ("bash", "zsh", "fish")}
 
 ALL: Final = (CHROMIUM, NGINX, GIT, ZIP, STRACE, SYSTEMD, POSTGRES, PGBOUNCER, *SHELLS.values())

@@ -56,7 +56,7 @@ def test_workflows_call_only_existing_make_targets_and_modules() -> None:
             modules |= set(re.findall(r"python3? -m (tests[\w.]+)", script))
         for job in loaded["jobs"].values():
             targets |= set(job.get("strategy", {}).get("matrix", {}).get("target", []))
-    assert targets >= {"check", "docs", "packages", "dist", "bundle", "sbom", "torture", "bugs"}
+    assert targets >= {"check", "docs", "packages", "dist", "bundle", "torture", "bugs"}
     for target in targets:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
     assert modules == {"tests.package.versions", "tests.package.changelog"}

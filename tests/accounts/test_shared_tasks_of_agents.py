@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import msgspec
@@ -15,13 +13,9 @@ from tests.accounts.accounts_world import (
     Json,
     TokenHolder,
     World,
-    auth_headers,
     parse_outcome,
     post_message,
 )
-from tests.contracts.http_server_process import JSON, EventStreamReader, open_event_stream, routing_headers
-from tests.contracts.library_fixtures import ENVELOPE
-from tests.contracts.task_clients import MAX_SECONDS
 
 READY = "dittybag://tasks/ready"
 
@@ -133,37 +127,3 @@ def test_others_do_not_learn_that_a_task_exists(team: World, name: str) -> None:
     _, ready = new_task(team)
     assert not agent.is_ready(ready)
     assert TEAM_WORD not in agent.call("task_next").text
-
-
-@contextmanager
-def subscribed(team: World) -> Iterator[EventStreamReader]:
-    """A member's stream, which is subscribed to the ready tasks."""
-    params = {"notifications": {"resourceSubscriptions": [READY]}, "_meta": ENVELOPE}
-    request = {"jsonrpc": "2.0", "id": 5, "method": "subscriptions/listen", "params": params}
-    frame = msgspec.json.encode(request)
-    headers = {"Content-Type": JSON, **routing_headers(frame), **auth_headers(holder(team, "member").token)}
-    with open_event_stream(team.host("agent"), "POST", frame, headers) as stream:
-        assert stream.message()["method"] == "notifications/subscriptions/acknowledged"
-        yield stream
-
-
-def test_a_task_that_comes_right_after_a_subscription_is_not_missed(team: World) -> None:
-    with ExitStack() as stack:
-        streams = [stack.enter_context(subscribed(team)) for _ in range(10)]
-        new_task(team)
-        for stream in streams:
-            assert stream.message()["params"]["uri"] == READY
-
-
-def test_a_subscriber_is_not_notified_of_what_others_do(team: World) -> None:
-    with subscribed(team) as stream:
-        for _ in range(3):
-            team.new_task("bob")
-        with pytest.raises(AssertionError, match="no message"):
-            stream.message(MAX_SECONDS)
-    with subscribed(team) as stream:
-        new_task(team)
-        assert stream.message()["params"]["uri"] == READY
-        team.new_task("bob")
-        with pytest.raises(AssertionError, match="no message"):
-            stream.message(MAX_SECONDS)

@@ -95,6 +95,48 @@ def test_json_errors_have_an_envelope(tmp_path: Path) -> None:
     assert data(dittybag(tmp_path, "project", "list", "--json"))["projects"][0]["name"] == "default"
 
 
+def test_the_command_line_stays_small() -> None:
+    parameters = {id(parameter): parameter for command, _ in ALL_COMMANDS for parameter in command.params} | {
+        id(parameter): parameter for parameter in group.params
+    }
+    assert len(LEAF_COMMANDS) <= 84
+    assert len(parameters) <= 300
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--db", "{db}", "--json", "prompt", "list"),
+        ("prompt", "--db", "{db}", "--json", "list"),
+        ("prompt", "list", "--db", "{db}", "--json"),
+        ("--json", "prompt", "list", "--db", "{db}"),
+    ],
+    ids=" ".join,
+)
+def test_shared_options_stand_before_or_after_a_command(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    database = str(tmp_path / "x.db")
+    dittybag(tmp_path, "prompt", "add", "a", "Hello", "--db", database)
+    [prompt] = data(dittybag(tmp_path, *(word.format(db=database) for word in arguments)))["prompts"]
+    assert prompt["name"] == "a"
+
+
+def test_a_command_refuses_the_shared_options_that_do_not_apply_to_it(tmp_path: Path) -> None:
+    for arguments in (("-p", "x", "user", "list"), ("user", "list", "--project", "x")):
+        refused = dittybag(tmp_path, *arguments, status=2).stderr
+        assert refused.startswith("error: --project does not apply to `dittybag user list`\n")
+    assert "--db does not apply" in dittybag(tmp_path, "--db", "x.db", "library", "list", status=2).stderr
+    error = failure(dittybag(tmp_path, "--json", "serve", status=2))
+    assert error["message"] == "--json does not apply to `dittybag serve`"
+    assert "requires a command" in dittybag(tmp_path, "-p", "x", status=2).stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_takes_the_shared_options_before_the_command(tmp_path: Path) -> None:
+    message = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
+    served = dittybag(tmp_path, "--db", str(tmp_path / "x.db"), "serve", "--profile", "mcpkg", stdin=message)
+    assert '"name":"mcpkg"' in served.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "option"),
     [
@@ -103,6 +145,7 @@ def test_json_errors_have_an_envelope(tmp_path: Path) -> None:
         (("prompt", "list", "--search", "a", "--search", "b"), "--search"),
         (("export", "x.json", "-p", "a", "--project", "b"), "--project"),
         (("search", "x", "--workspace", "a", "--workspace", "b"), "--workspace"),
+        (("--db", "a", "search", "x", "--db", "b"), "--db"),
     ],
 )
 def test_a_repeated_option_is_refused_instead_of_ignored(

@@ -272,7 +272,7 @@ def test_commands_complete_without_creating_files(tmp_path: Path) -> None:
 def test_the_options_of_serve_complete(tmp_path: Path) -> None:
     assert set(completions(tmp_path, "dittybag serve --")) == {
         *(name for name, _, _ in OPTIONS),
-        "--help",
+        *("--project", "--workspace", "--db", "--help"),
     }
     assert completions(tmp_path, "dittybag serve --profile ") == list(PROFILES)
     assert completions(tmp_path, "dittybag serve --profile prompt") == ["prompt-store"]
@@ -282,10 +282,10 @@ def test_the_options_of_serve_complete(tmp_path: Path) -> None:
 
 def test_completed_options_are_those_that_serve_accepts() -> None:
     for option in serve_command.params:
-        (name,) = option.opts
+        name = option.opts[-1]
         flags = parse_options([name] if option.is_flag else [name, "value"])  # type: ignore[attr-defined]
         assert list(flags) == [name.removeprefix("--").replace("-", "_")]
-    assert [option.opts[0] for option in serve_command.params] == [name for name, _, _ in OPTIONS]
+    assert {name for name, _, _ in OPTIONS} < {option.opts[-1] for option in serve_command.params}
 
 
 def test_projects_and_workspaces_complete_without_creating_a_database(tmp_path: Path) -> None:

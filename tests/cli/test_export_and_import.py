@@ -184,8 +184,8 @@ def test_prompt_files_are_imported_as_stored_prompts(tmp_path: Path) -> None:
     home, folder = tmp_path / "home", tmp_path / "prompts"
     (folder / "writing").mkdir(parents=True)
     (folder / "review.md").write_text("---\ndescription: Look\n---\nReview this.\n")
-    (folder / "writing" / "story.prompt").write_text(
-        "---\ninput:\n  schema:\n    topic: string\n  default:\n    topic: bags\n---\nTell of {{topic}}.\n"
+    (folder / "writing" / "story.prompty").write_text(
+        "---\ninputs:\n  topic: bags\n---\nTell of {{topic}}.\n"
     )
     (folder / "broken.prompty").write_text("---\nname: [\n---\n")
     result = dittybag(home, "import", str(folder))
@@ -204,10 +204,7 @@ def test_prompt_files_are_imported_as_stored_prompts(tmp_path: Path) -> None:
 def test_defaults_of_a_template_are_kept(tmp_path: Path) -> None:
     folder = tmp_path / "prompts"
     folder.mkdir()
-    (folder / "story.prompt").write_text(
-        "---\ninput:\n  schema:\n    topic?: string\n"
-        '  default:\n    topic: "a \\"b\\""\n---\nTell of {{topic}}.\n'
-    )
+    (folder / "story.prompty").write_text('---\ninputs:\n  topic: "a \\"b\\""\n---\nTell of {{topic}}.\n')
     dittybag(tmp_path / "home", "import", str(folder))
 
     async def render(**values: str) -> str:
@@ -233,7 +230,7 @@ def test_roles_of_prompt_files_become_role_lines(tmp_path: Path) -> None:
     folder.mkdir()
     front_matter = "---\ninputs:\n  who: Ann\n---\n"
     (folder / "chat.prompty").write_text(f"{front_matter}system:\nBe kind.\n\nuser:\nGreet {{{{ who }}}}.\n")
-    (folder / "plain.prompt").write_text('{{role "system"}}Be kind.{{role "model"}}Hi')
+    (folder / "plain.prompty").write_text("system:\nBe kind.\n\nassistant:\nHi")
     dittybag(home, "import", str(folder))
     rendered = "--role system\nBe kind.\n\n--role {}\n{}".format
     assert dittybag(home, "prompt", "show", "plain").stdout == rendered("assistant", "Hi")

@@ -58,7 +58,7 @@ def test_verbatim_keeps_variables_as_text(tmp_path: Path) -> None:
     "content",
     [
         "Use ${{ secrets.TOKEN }} in the workflow",
-        "{{#if x}} Handlebars {{/if}}",
+        "{{#if x}} of another engine {{/if}}",
         "{% raw %}{{ name }}{% endraw %}",
         "{{ unfinished",
         "{{ '{{ quoted }}' }}",

@@ -91,8 +91,8 @@ else is refused with `TASK_CLAIMED`, and a fence that is no longer valid with `C
 the project of the connection; in the project `default`, at everything that the caller may change. With `wait`, later calls of the same connection do
 not wait for it, and it sends progress notifications if the client asks for them.
 
-The resource `dittybag://tasks/ready` has the tasks that can be claimed now: `total`, and in `tasks` the first 50 as in `task_list`. Clients can subscribe
-to it, and are notified when it may have changed, at most a few times a second. The profile `all` lists it among the resource templates.
+The resource `dittybag://tasks/ready` has the tasks that can be claimed now: `total`, and in `tasks` the first 50 as in `task_list`. The profile `all` lists it among the
+resource templates.
 
 ## Errors
 

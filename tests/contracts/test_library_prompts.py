@@ -539,12 +539,6 @@ FORMATS: dict[str, tuple[dict[str, str | bytes], str, Json, str]] = {
         {"lang": "Go", "input": "<{{ x }}>"},
         "# IDENTITY\n\nSum up in Go.\n\n<{{ x }}>",
     ),
-    "dotprompt": (
-        {"hi.prompt": "---\ninput:\n  schema:\n    name: string\n---\nHi {{name}}{{#if name}}!{{/if}}\n"},
-        "hi",
-        {"name": "{{ you }}"},
-        "Hi {{ you }}!\n",
-    ),
     "prompty": (
         {"p.prompty": "---\nname: P\ninputs:\n  who:\n    type: string\n---\nuser:\nHi {{who}}\n"},
         "p",

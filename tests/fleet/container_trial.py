@@ -1,13 +1,11 @@
 """Builds the container image and runs it as the guide says, for one person and for a team.
 
-It needs Docker with Compose, and gives its own names to everything that it creates and removes. With
-`--debian`, the engine and the base images are those of `debian_engine.py`.
+It needs Docker with Compose, and gives its own names to everything that it creates and removes.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -16,12 +14,11 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tests.fleet import debian_engine
 from tests.fleet.server_fleet import free_port, wait_until
 from tests.stdio_server_process import ROOT
 
@@ -52,18 +49,13 @@ print([folder for folder in folders if can_write(folder)])
 
 
 class Engine:
-    """The `docker` command with an environment."""
-
-    def __init__(self, environment: Mapping[str, str], build_options: list[str]) -> None:
-        self._environment = {**os.environ, **environment}
-        self.build_options = build_options
+    """The `docker` command."""
 
     def run(self, *arguments: str | Path, stdin: str = "", cwd: Path = ROOT) -> str:
         """Run a `docker` command and return its standard output, which ends in no newline."""
         done = subprocess.run(
             ["docker", *map(str, arguments)],
             cwd=cwd,
-            env=self._environment,
             input=stdin,
             capture_output=True,
             text=True,
@@ -129,9 +121,7 @@ class Client:
 
 
 def build(engine: Engine) -> None:
-    engine.run(
-        "build", "--no-cache", *engine.build_options, "--file", "deploy/Dockerfile", "--tag", NAME, "."
-    )
+    engine.run("build", "--no-cache", "--file", "deploy/Dockerfile", "--tag", NAME, ".")
     layers = engine.run("history", "--format", "{{.Size}}  {{.CreatedBy}}", NAME).splitlines()
     report("the image was built; its layers that are not empty, newest first:")
     for line in layers:
@@ -313,17 +303,17 @@ def removed_at_the_end(engine: Engine) -> Iterator[None]:
 
 def main(*arguments: str) -> int:
     """Run the trial. Returns the exit status."""
-    if arguments not in {("--run",), ("--run", "--debian")}:
-        print("usage: make containers ARGS='--run [--debian]'", file=sys.stderr)
+    if arguments != ("--run",):
+        print("usage: make containers ARGS=--run", file=sys.stderr)
         return 2
-    stand_in = "--debian" in arguments
-    no_engine: AbstractContextManager[dict[str, str]] = nullcontext({})
-    with debian_engine.run_engine() if stand_in else no_engine as environment:
-        # Containers of that engine have no network but their own.
-        engine = Engine(environment, ["--network", "host"] if stand_in else [])
-        print(engine.run("version", "--format", "Docker {{.Server.Version}}"), flush=True)
-        with removed_at_the_end(engine), tempfile.TemporaryDirectory(dir=environment.get("TMPDIR")) as folder:
-            build(engine)
-            one_person(engine)
-            team(engine, Path(folder))
+    engine = Engine()
+    print(engine.run("version", "--format", "Docker {{.Server.Version}}"), flush=True)
+    with removed_at_the_end(engine), tempfile.TemporaryDirectory() as folder:
+        build(engine)
+        one_person(engine)
+        team(engine, Path(folder))
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

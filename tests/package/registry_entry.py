@@ -8,11 +8,7 @@ import sys
 import tomllib
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[import-untyped]
-from jsonschema.exceptions import ValidationError, best_match  # type: ignore[import-untyped]
-
 import dittybag
-from tests.package.registry_schema import SCHEMA
 from tests.stdio_server_process import ROOT
 
 FILE: Final = ROOT / "server.json"
@@ -24,11 +20,10 @@ def read_entry() -> dict[str, Any]:
 
 
 def find_problems(entry: dict[str, Any], readme: str) -> list[str]:
-    """Return what keeps the registry from accepting this entry, with this README on the package index."""
-    validator = Draft202012Validator(SCHEMA, format_checker=FormatChecker())
-    problems = [_describe(error) for error in validator.iter_errors(entry)]
-    if problems:
-        return problems
+    """Return where this entry, and the README on the package index, do not name this version.
+
+    The registry's own publisher checks the form of the entry.
+    """
     repository = _repository()
     owner, name = repository.removeprefix("https://github.com/").split("/")
     expected = {
@@ -44,12 +39,6 @@ def find_problems(entry: dict[str, Any], readme: str) -> list[str]:
     return [
         f"{field} is {found}, not {right}" for field, (found, right) in expected.items() if found != right
     ]
-
-
-def _describe(error: ValidationError) -> str:
-    # Of several alternatives, the one that the entry is closest to.
-    closest = best_match([error]) or error
-    return f"{closest.json_path}: {closest.message}"
 
 
 def _marks(readme: str) -> list[str]:
@@ -68,7 +57,7 @@ def main() -> int:
     for problem in problems:
         print(f"error: server.json: {problem}", file=sys.stderr)
     if not problems:
-        print("server.json: follows the rules of the registry's schema of 2025-12-11")
+        print("server.json: names this version, this repository and the mark of the README")
     return 1 if problems else 0
 
 

@@ -25,7 +25,7 @@ from tests.package.versions import ROOT
 BRANCH: Final = "main"
 REMOTE: Final = "origin"
 #: Everything that can be built and validated without the public host.
-TARGETS: Final = ("workflows", "docs", "packages", "dist", "bundle", "sbom")
+TARGETS: Final = ("workflows", "docs", "packages", "dist", "bundle")
 _RELEASES: Final = ROOT / "tests" / "upgrades" / "releases"
 
 

@@ -7,20 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 import dittybag
 from tests.package.distributions import Distributions
 from tests.package.registry_entry import find_problems, read_entry
-from tests.package.registry_schema import SCHEMA
 from tests.package.test_distributions import metadata
 from tests.stdio_server_process import ROOT, StdioServerProcess
 
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_registry_accepts_the_entry() -> None:
-    Draft202012Validator.check_schema(SCHEMA)
+def test_the_entry_names_this_version() -> None:
     assert find_problems(read_entry(), README) == []
 
 
@@ -32,12 +29,7 @@ def test_the_package_index_shows_the_mark_that_the_registry_looks_for(distributi
     ("change", "problem"),
     [
         ({"version": "9.9.9"}, f"version is 9.9.9, not {dittybag.__version__}"),
-        ({"version": "^0.2"}, "$.version"),
-        ({"name": "dittybag"}, "$.name"),
         ({"name": "io.github.else/dittybag"}, "name is io.github.else/dittybag"),
-        ({"description": "long " * 30}, "$.description"),
-        ({"tittle": "Dittybag"}, "'tittle' was unexpected"),
-        ({"packages": [{"registryType": "pypi", "identifier": "dittybag"}]}, "$.packages[0]"),
     ],
 )
 def test_a_wrong_entry_is_found(change: dict[str, Any], problem: str) -> None:

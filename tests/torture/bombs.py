@@ -386,10 +386,6 @@ def _file_bombs() -> Iterator[FileBomb]:
     yield bomb("directives", front_matter("%YAML 1.1\n%TAG ! tag:x,\n" * 2_000))
     yield bomb("quotes without end", front_matter("a: '" + "''" * 30_000))
     yield bomb("a deep template of llm", text("a.yaml", "prompt: " + nested("[", "1", "]", 30_000)))
-    yield bomb("many comments before the front matter", text("a.prompt", "# x\n" * 16_000))
-    yield bomb("deep Handlebars blocks", text("a.prompt", nested("{{#if a}}", "x", "{{/if}}", 3_900)))
-    yield bomb("Handlebars without end", text("a.prompt", repeat("", "{{#each a}}", limit=SOURCE)))
-    yield bomb("Handlebars braces", text("a.prompt", repeat("", "{{{", limit=SOURCE)))
     yield bomb(
         "a command with many arguments", text(".claude/commands/a.md", " $ARGUMENTS $1 @f !`x`" * 2_500)
     )

@@ -36,7 +36,6 @@ from dittybag.web.request_log import RequestLog
 if TYPE_CHECKING:
     from dittybag.assembly.oauth_setup import OAuthAuthenticator
     from dittybag.http.idle_timer import IdleTimer
-    from dittybag.http.request_budgets import RequestLimiter
 
 _log = logging.getLogger("dittybag")
 
@@ -98,7 +97,7 @@ def serve_http(
                 RequestIds(),
                 HostCheck(hosts=_hosts(host, settings.allowed_hosts)),
                 web,
-                *_authentication(settings, server_scope, metrics, oauth, stack),
+                *_authentication(settings, server_scope, metrics, oauth),
                 routes,
             ]
 
@@ -195,34 +194,17 @@ def _oauth(settings: Settings, server_scope: ServerScope, stack: AsyncExitStack)
     return oauth
 
 
-def _limiter(settings: Settings, server_scope: ServerScope) -> RequestLimiter:
-    """The rate limit of tokens."""
-    buckets = server_scope.workspace.store.request_buckets
-    if buckets is None or settings.rate_limit is None:
-        # Imported here because servers without tokens have no limits.
-        from dittybag.http.request_budgets import OwnLimiter
-
-        return OwnLimiter(settings.rate_limit)
-    # Imported here because only servers on PostgreSQL count together.
-    from dittybag.http.leased_budgets import LeasingLimiter
-
-    return LeasingLimiter(settings.rate_limit, buckets)
-
-
 def _authentication(
     settings: Settings,
     server_scope: ServerScope,
     metrics: Metrics,
     oauth: OAuthAuthenticator | None,
-    stack: AsyncExitStack,
 ) -> list[Authentication]:
     """The authentication, if the server requires it."""
     if settings.auth == "off":
         return []
-    limiter = _limiter(settings, server_scope)
-    stack.push_async_callback(limiter.close)
     own = LocalTokenVerifier(server_scope.workspace.accounts, server_scope.project)
-    limited = partial(Authentication, own, limiter=limiter, on_limited=metrics.count_rate_limited)
+    limited = partial(Authentication, own, limit=settings.rate_limit, on_limited=metrics.count_rate_limited)
     if oauth is None:
         return [limited()]
     public = (*PUBLIC_PATHS, *METADATA_PATHS)

@@ -17,6 +17,7 @@ from dittybag.cli.error_output import (
     report_settings_error,
     use_json,
 )
+from dittybag.cli.strict_options import StrictGroup, shared_values
 from dittybag.config import SettingsError
 from dittybag.domain.errors import DittybagError
 
@@ -68,7 +69,7 @@ _COMMANDS: Final = {
 _MODULES: Final = {"import": "import_", "open": "open_", "workspace": "workspace_commands"}
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(StrictGroup):
     """A group that lists its commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -78,7 +79,7 @@ class _LazyGroup(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         if cmd_name == "serve":
-            # Reached only for help and shell completion: `run` handles `dittybag serve` without click.
+            # `dittybag serve` without an option before the command runs without click.
             from dittybag.cli.serve_command import serve_command
 
             return serve_command
@@ -115,6 +116,9 @@ def dittybag(ctx: click.Context, *, version: bool, verbose: bool, no_pager: bool
 
     Start with `dittybag demo` for a tour, `dittybag connect` to add Dittybag to your MCP clients, or
     `dittybag open` for the web UI.
+
+    --project, --workspace, --db and --json may stand before or after a command. A command refuses those that
+    do not apply to it.
     """
     if version:
         _print_version(is_verbose=verbose)
@@ -126,6 +130,8 @@ def dittybag(ctx: click.Context, *, version: bool, verbose: bool, no_pager: bool
 
         turn_off()
     if ctx.invoked_subcommand is None:
+        for name in {"json", "project"} & shared_values(ctx).keys():
+            raise click.UsageError(f"--{name} requires a command")
         from dittybag.cli.welcome import welcome
 
         welcome()

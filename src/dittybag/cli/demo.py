@@ -23,7 +23,7 @@ from msgspec import Struct
 from dittybag.assembly.workspace_session import with_workspace
 from dittybag.cli.browser import open_browser
 from dittybag.cli.error_output import wants_json
-from dittybag.cli.output import json_flag, print_json
+from dittybag.cli.output import json_option, print_json
 from dittybag.cli.sample_workspace import PROJECT, fill_sample, write_library
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.config import SettingsError, environment_with_home, settings
@@ -169,7 +169,7 @@ def _database(keep: str | None) -> Iterator[str]:
 @click.option(
     "--browser/--no-browser", default=True, help="Open a browser (default), or only print the link."
 )
-@json_flag("Print the MCP session as JSON.")
+@json_option
 def command(keep: str | None, *, once: bool, browser: bool) -> None:
     """Try Dittybag on a sample workspace in your browser. Your own data is not touched.
 

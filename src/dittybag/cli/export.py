@@ -21,7 +21,7 @@ from dittybag.cli.output import (
     terminal_safe,
 )
 from dittybag.cli.strict_options import StrictCommand
-from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.display import format_count
 from dittybag.domain.errors import Conflict
 from dittybag.domain.projects import AUTOMATIC
@@ -33,16 +33,13 @@ if TYPE_CHECKING:
 @click.command("export", StrictCommand)
 @click.argument("target", metavar="FILE|FOLDER|-", default="-")
 @click.option(
-    "-p", "--project", "project_name", metavar="NAME", help="Export only this project, with its tasks."
-)
-@click.option(
     "--as",
     "form",
     type=click.Choice(["json", "folder", "skills"]),
     help="Output format (default: depends on the target).",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@in_workspace
+@in_project
 def command(
     target: str,
     form: str | None,
@@ -54,7 +51,8 @@ def command(
 
     A target that ends in .json, or `-` for standard output, is one JSON file. Any other target is a folder
     of Markdown files and resources that is suitable for Git: exporting to it again rewrites only the files
-    that changed. An export has no history; `dittybag backup` keeps it.
+    that changed. With --project, only that project and its tasks are exported. An export has no history;
+    `dittybag backup` keeps it.
 
     With --as skills, each prompt of the project and each skill of the libraries becomes a folder with a
     SKILL.md, as clients read it. The target must be new, empty or an earlier export of skills; files that

@@ -11,7 +11,7 @@ from dittybag.cli.change_output import print_changes
 from dittybag.cli.output import hint, limit_option
 from dittybag.cli.param_types import past_time
 from dittybag.cli.strict_options import StrictCommand
-from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.projects import AUTOMATIC
@@ -28,16 +28,14 @@ if TYPE_CHECKING:
 @click.option(
     "--since", type=past_time, metavar="WHEN", help="Only changes since then: 2h, yesterday, 2026-11-15."
 )
-@click.option("-p", "--project", metavar="NAME", help="Only changes in this project, and to tasks.")
 @click.option("--before", type=int, metavar="CHANGE", help="Only changes before this one.")
 @limit_option(20, 10_000)
-@in_workspace
-def command(
-    item: str | None, options: WorkspaceOptions, *, project: str | None, limit: int, **filters: Any
-) -> None:
+@in_project
+def command(item: str | None, options: WorkspaceOptions, *, limit: int, **filters: Any) -> None:
     """Show who changed what, and when, newest first.
 
-    ITEM is a name, title, URI or id. Deleted items can be named too.
+    ITEM is a name, title, URI or id. Deleted items can be named too. With --project, only changes in that
+    project, and to tasks.
 
     \b
     Examples:
@@ -46,7 +44,7 @@ def command(
       dittybag history --actor claude-code --since 2h
     """
     query = ChangeQuery(name=item, limit=limit, **filters)
-    changes, projects = options.in_folder(project).run(lambda session: _page(session, query, project))
+    changes, projects = options.run(lambda session: _page(session, query, options.project))
     print_changes(changes, projects)
     if len(changes) == limit:
         hint(f"for older changes, use --before {changes[-1].seq}")

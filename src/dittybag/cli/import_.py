@@ -12,7 +12,7 @@ from dittybag.cli.error_output import wants_json
 from dittybag.cli.import_output import print_notes, report_problems
 from dittybag.cli.output import print_json, progress, report_section
 from dittybag.cli.strict_options import StrictCommand
-from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace, temporary_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project, temporary_workspace
 from dittybag.config import Settings, local_user_name
 from dittybag.domain.display import format_count
 from dittybag.domain.errors import (
@@ -28,7 +28,6 @@ from dittybag.domain.projects import AUTOMATIC
 
 @click.command("import", StrictCommand)
 @click.argument("source")
-@click.option("-p", "--project", "project_name", metavar="NAME", help="Import everything into this project.")
 @click.option(
     "--as", "form", type=click.Choice(list(FORMATS)), help="Format of the source (default: detected)."
 )
@@ -45,7 +44,7 @@ from dittybag.domain.projects import AUTOMATIC
     help="Keep {{ variables }} in prompt files and CSV files as text instead of making them arguments.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
-@in_workspace
+@in_project
 def command(
     source: str,
     form: str | None,
@@ -61,8 +60,8 @@ def command(
     CSV file of prompts with the columns act and prompt; or a file or folder of prompts in any library format.
     `-` reads standard input. From files of prompts, the valid prompts are imported and the others are listed.
 
-    Items that already exist are skipped. One `dittybag undo` undoes the whole import. Tasks keep their
-    numbers if the workspace is new.
+    With --project, everything is imported into that project. Items that already exist are skipped. One
+    `dittybag undo` undoes the whole import. Tasks keep their numbers if the workspace is new.
 
     \b
     Examples:

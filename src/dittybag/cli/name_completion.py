@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import click
 from click.shell_completion import CompletionItem
 
+from dittybag.cli.strict_options import shared_values
 from dittybag.domain.tasks import DEFAULT_USER
 
 if TYPE_CHECKING:
@@ -41,9 +42,8 @@ def _settings(ctx: click.Context) -> Settings:
     """Return the settings of the options before the word."""
     from dittybag.config import settings_from_process
 
-    given = {name: ctx.params.get(name) for name in ("workspace", "db")}
-    project = ctx.params.get("project_name") or ctx.params.get("project")
-    return settings_from_process(**given, project=project if isinstance(project, str) else None)
+    given = {**ctx.params, **shared_values(ctx)}
+    return settings_from_process(**{name: given.get(name) for name in ("workspace", "db", "project")})
 
 
 def _stored(names: _Names) -> Completer:
@@ -173,7 +173,6 @@ def _files(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
 _EVERYWHERE: Final[dict[str, Completer]] = {
     "workspace": _workspaces,
     "db": _files,
-    "project_name": _projects,
     "project": _projects,
     "actor": _actors,
     "assignee": _actors,

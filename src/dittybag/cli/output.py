@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 import msgspec
 
-from dittybag.cli.error_output import report, use_json, wants_json
+from dittybag.cli.error_output import report, wants_json
+from dittybag.cli.strict_options import JSON, takes
 from dittybag.cli.whole_numbers import WholeNumber
 from dittybag.domain.display import format_count, format_when
 from dittybag.domain.text import one_line
@@ -35,18 +36,9 @@ _MAX_LENGTH: Final = 100
 # Options
 
 
-def json_flag(help: str) -> Callable[[F], F]:
-    """Add --json to a command. It applies to all output, so the command does not receive it."""
-    return click.option(
-        "--json",
-        is_flag=True,
-        expose_value=False,
-        help=help,
-        callback=lambda ctx, param, value: use_json(is_json=value),
-    )
-
-
-json_option: Final = json_flag("Print JSON.")
+def json_option(function: F) -> F:
+    """Let a command take --json. It applies to all output, so the command does not receive it."""
+    return takes(function, JSON)
 
 
 def limit_option(

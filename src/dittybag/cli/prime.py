@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dittybag.cli.output import write_text
 from dittybag.cli.read_input import text
 from dittybag.cli.strict_options import StrictCommand
-from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.clients.hook_output import HOOK_OUTPUTS, HookOutput, hook_output
 from dittybag.config import local_user_name
 from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     help="What the hook of the client reads: plain text, or one of two forms of JSON.",
 )
 @click.option("--verbose", is_flag=True, help="Print errors, which are otherwise only logged.")
-@in_any_project
+@in_project
 def command(
     options: WorkspaceOptions,
     *,

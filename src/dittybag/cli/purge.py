@@ -10,7 +10,8 @@ import click
 from dittybag.cli.error_output import ExitStatus, report_error, wants_json
 from dittybag.cli.history import find_project_id, project_names
 from dittybag.cli.output import clip_line, confirm, note, print_aside, print_lines, print_result
-from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.cli.strict_options import StrictCommand
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.display import format_count
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import AmbiguousReference, PurgeUnfinished
@@ -24,21 +25,19 @@ _MAX_LINES: Final = 20
 _RESUME: Final = "run `dittybag purge --resume` to finish it"
 
 
-@click.command("purge")
+@click.command("purge", StrictCommand)
 @click.argument("ref", required=False)
 @click.option("--kind", type=click.Choice(tuple(ENTITY_TYPES)), help="The kind of REF.")
-@click.option("-p", "--project", metavar="NAME", help="The project of REF.")
 @click.option("--keep-current", is_flag=True, help="Purge only the history, and keep the current version.")
 @click.option("--resume", is_flag=True, help="Finish a purge that was interrupted.")
 @click.option("--dry-run", is_flag=True, help="Show what would be purged, and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@in_workspace
+@in_project
 def command(
     ref: str | None,
     options: WorkspaceOptions,
     *,
     kind: Kind | None,
-    project: str | None,
     keep_current: bool,
     resume: bool,
     dry_run: bool,
@@ -63,8 +62,8 @@ def command(
     if ref is None:
         raise click.UsageError("Give REF or --resume.")
     try:
-        selection, items, projects = options.in_folder(project).run(
-            lambda session: _plan(session, ref, kind, project, keep_current=keep_current)
+        selection, items, projects = options.run(
+            lambda session: _plan(session, ref, kind, options.project, keep_current=keep_current)
         )
     except AmbiguousReference as error:
         return report_error(error, "use --kind and --project to choose one")

@@ -22,16 +22,6 @@ OPTIONS: Final = (
         ),
     ),
     (
-        "--project",
-        "NAME",
-        (
-            "Project (default: `default`). With `auto`, the project of the folder that the client works in; "
-            "not with --http."
-        ),
-    ),
-    ("--workspace", "NAME", "Name of a database in the data folder."),
-    ("--db", "FILE", "Path or URL of a database."),
-    (
         "--read-replica",
         "URL",
         (
@@ -53,7 +43,7 @@ OPTIONS: Final = (
         "RATE",
         (
             "Maximum requests with one token, per second, minute or hour: 50/s (default), 3000/m, 10000/h, "
-            "or off. Servers on one PostgreSQL database count together."
+            "or off. Each server counts on its own."
         ),
     ),
     (
@@ -76,6 +66,9 @@ OPTIONS: Final = (
     ),
 )
 
+#: The options of `dittybag` itself, with placeholders.
+_SHARED: Final = {"--project": "NAME", "-p": "NAME", "--workspace": "NAME", "--db": "FILE"}
+
 #: Printed when the command is started in a terminal.
 _TERMINAL_NOTICE: Final = """\
 This command is meant to be started by an MCP client, which sends JSON messages, one per line.
@@ -87,13 +80,13 @@ _REPEATABLE: Final = ("--allow-host", "--read-replica")
 
 def parse_options(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]:
     """Parse the arguments into options by name. Raises `SettingsError`."""
-    placeholders = {name: placeholder for name, placeholder, _ in OPTIONS}
+    placeholders = _SHARED | {name: placeholder for name, placeholder, _ in OPTIONS}
     flags: dict[str, str | bool | list[str]] = {}
     lists: dict[str, list[str]] = {}
     rest = list(arguments)
     while rest:
         name, has_value, value = rest.pop(0).partition("=")
-        key = name.removeprefix("--").replace("-", "_")
+        key = "project" if name == "-p" else name.removeprefix("--").replace("-", "_")
         placeholder = placeholders.get(name)
         if placeholder is None:
             raise _unknown_option(name, placeholders)

@@ -1,4 +1,4 @@
-"""Help and shell completion of `dittybag serve`, which itself runs without click."""
+"""Help and shell completion of `dittybag serve`, which otherwise runs without click."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from dittybag.cli import serve
 from dittybag.cli.name_completion import items
-from dittybag.cli.serve import OPTIONS
+from dittybag.cli.strict_options import DB, PROJECT, WORKSPACE, StrictCommand, refuse_others, shared_values
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -16,7 +17,8 @@ _HELP: Final = """Serve MCP clients over stdio or HTTP.
 
 By default, the command serves one client over standard input and output. MCP clients start it themselves;
 see `dittybag connect`. With --http, it serves any number of clients at http://HOST:PORT/mcp instead, and the
-web UI at http://HOST:PORT/; see also `dittybag open`.
+web UI at http://HOST:PORT/; see also `dittybag open`. With --project auto, the project is that of the folder
+that the client works in; not with --http.
 
 \b
 Examples:
@@ -62,6 +64,20 @@ def _build_option(name: str, placeholder: str, about: str) -> click.Option:
     return click.Option([name], metavar=placeholder, help=about, **flag, **_VALUES.get(name, {}))
 
 
-serve_command: Final = click.Command(
-    "serve", params=[_build_option(*option) for option in OPTIONS], help=_HELP, epilog=_ENVIRONMENT
+class _ServeCommand(StrictCommand):
+    """Runs only if options of `dittybag` itself stand before the command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing or {"-h", "--help"} & set(args):
+            return super().parse_args(ctx, args)
+        refuse_others(ctx)
+        before = [f"--{name}={value}" for name, value in shared_values(ctx).items()]
+        raise click.exceptions.Exit(serve.run([*before, *args], lambda: None))
+
+
+serve_command: Final = _ServeCommand(
+    "serve",
+    params=[*(_build_option(*option) for option in serve.OPTIONS), PROJECT, WORKSPACE, DB],
+    help=_HELP,
+    epilog=_ENVIRONMENT,
 )

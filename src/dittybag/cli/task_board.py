@@ -16,7 +16,7 @@ from dittybag.cli.read_input import text, usage_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.task_options import chosen_project, local_now
 from dittybag.cli.task_output import format_due, is_overdue
-from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.tasks import TITLE_LENGTH, TaskColumn, TaskFilter, TaskListing
 from dittybag.domain.times import iso
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--assignee", metavar="NAME", type=text, help="Only tasks that are assigned to NAME.")
 @click.option("-w", "--watch", is_flag=True, help="Stay open and show every change; `q` quits.")
 @limit_option(20, help="Maximum number of tasks per column.")
-@in_any_project
+@in_project
 def board(
     options: WorkspaceOptions, label: str | None, assignee: str | None, limit: int, *, watch: bool
 ) -> None:

@@ -20,7 +20,7 @@ from dittybag.cli.task_options import (
 from dittybag.cli.task_output import print_saved
 from dittybag.cli.task_quick_add import QuickAdd
 from dittybag.cli.task_reference import find_id, find_ids, task_argument, tasks_argument
-from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project, in_workspace
 from dittybag.domain.projects import AUTOMATIC
 from dittybag.domain.tasks import COMMENT_LENGTH, NOTES_LENGTH, STATUSES, Task
 
@@ -109,7 +109,7 @@ def _given_fields(fields: dict[str, Any]) -> dict[str, Any]:
 @click.argument("title", type=text, nargs=-1, required=True)
 @click.option("--plain", is_flag=True, help="Take TITLE as it is, with words such as !4 or @home.")
 @_field_options
-@in_any_project
+@in_project
 def add(title: tuple[str, ...], options: WorkspaceOptions, *, plain: bool, **fields: Any) -> None:
     """Add a task.
 
@@ -144,7 +144,7 @@ def add(title: tuple[str, ...], options: WorkspaceOptions, *, plain: bool, **fie
 @click.option("--title", metavar="TEXT", type=text, help="New title.")
 @_field_options
 @fence_option
-@in_any_project
+@in_project
 def update(task: str, options: WorkspaceOptions, fence: int | None, **fields: Any) -> None:
     """Update a task. Fields that are not given stay the same.
 

@@ -14,7 +14,7 @@ from dittybag.cli.read_input import text, usage_error
 from dittybag.cli.strict_options import StrictCommand, renamed_option
 from dittybag.cli.task_options import chosen_project
 from dittybag.cli.task_reference import find_id
-from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.display import format_count
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _MAX_NAMED: Final = 12
     show_default=True,
     help="What to print: a tree, a Mermaid flowchart, JSON, or an SVG picture.",
 )
-@in_any_project
+@in_project
 def graph(task: str | None, options: WorkspaceOptions, *, everything: bool, format_: str) -> None:
     """Show which open tasks wait for which, or those around one task.
 

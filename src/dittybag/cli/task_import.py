@@ -12,7 +12,7 @@ from dittybag.cli.error_output import wants_json
 from dittybag.cli.output import hint, print_json, progress
 from dittybag.cli.read_input import text
 from dittybag.cli.strict_options import StrictCommand
-from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.display import format_count
 from dittybag.domain.errors import Invalid, SourceFailed, TaskCycle, UnknownFormat
 from dittybag.domain.imports import TASK_FORMATS
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     help="Format of the source (default: detected).",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
-@in_any_project
+@in_project
 def import_tasks(source: str, form: str | None, options: WorkspaceOptions, *, dry_run: bool) -> int | None:
     """Import the tasks of another program, with their states and dependencies: all of them or none.
 

@@ -16,7 +16,7 @@ from dittybag.cli.read_input import text, usage_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.task_options import chosen_project, label_option, local_now, parse_due_date
 from dittybag.cli.task_output import is_overdue, print_tasks
-from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project, in_workspace
 from dittybag.domain import due_dates
 from dittybag.domain.queries import TaskQuery, TaskSort
 from dittybag.domain.tasks import NO_PROJECT, PRIORITIES, STATUSES, Task
@@ -132,7 +132,7 @@ class _Filters(Struct, frozen=True, kw_only=True):
 @click.option("--reverse", is_flag=True, help="Reverse the order.")
 @limit_option(50)
 @click.option("--all", "everything", is_flag=True, help="Show all results.")
-@in_any_project
+@in_project
 def list_tasks(options: WorkspaceOptions, **values: object) -> None:
     """List open tasks, highest priority first: yours, and those of projects.
 

@@ -29,7 +29,7 @@ from dittybag.cli.task_options import (
 )
 from dittybag.cli.task_output import claim_data, describe, format_until, print_saved, task_data
 from dittybag.cli.task_reference import find_id, task_argument
-from dittybag.cli.workspace_options import WorkspaceOptions, in_any_project, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project, in_workspace
 from dittybag.domain.claims import DEFAULT_LEASE, MAX_WAIT
 from dittybag.domain.times import iso
 
@@ -76,7 +76,7 @@ _lease_option: Final = click.option(
     help="Wait until a task is ready, at most for TIME.",
 )
 @actor_option
-@in_any_project
+@in_project
 def claim_next(
     options: WorkspaceOptions, labels: tuple[str, ...], lease: int, wait: float, actor: str | None
 ) -> None:

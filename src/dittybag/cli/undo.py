@@ -14,7 +14,7 @@ from dittybag.cli.output import clip_line, confirm, print_lines, print_result
 from dittybag.cli.param_types import past_time
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.whole_numbers import POSITIVE, WholeNumber
-from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.changes import undo_effects
 from dittybag.domain.display import format_count
 from dittybag.services.history_service import UndoPlan, UndoSelection
@@ -33,11 +33,10 @@ _MAX_LINES: Final = 20
 @click.option(
     "--since", type=past_time, metavar="WHEN", help="Undo all changes since then: 2h, yesterday, 2026-11-15."
 )
-@click.option("-p", "--project", metavar="NAME", help="Only changes in this project, and to tasks.")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone, and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--force", is_flag=True, help="Undo even if that overwrites later changes.")
-@in_workspace
+@in_project
 def command(
     change: int | None,
     options: WorkspaceOptions,
@@ -45,14 +44,14 @@ def command(
     last: int | None,
     actor: str | None,
     since: int | None,
-    project: str | None,
     dry_run: bool,
     yes: bool,
     force: bool,
 ) -> int:
     """Undo the last change, the change numbered CHANGE, or several changes.
 
-    Changes that were made together are undone together. An undo can itself be undone with `dittybag undo`.
+    Changes that were made together are undone together. With --project, only changes in that project, and to
+    tasks, are undone. An undo can itself be undone with `dittybag undo`.
     On a terminal, the command shows the effects and asks for confirmation; otherwise it requires --yes.
 
     \b
@@ -69,9 +68,7 @@ def command(
         raise click.UsageError("--actor requires --since.")
     number = (last or 1) if since is None and change is None else None
     wanted = UndoSelection(seq=change, last=number, actor=actor, since=since)
-    selection, plan, projects = options.in_folder(project).run(
-        lambda session: _plan(session, wanted, project)
-    )
+    selection, plan, projects = options.run(lambda session: _plan(session, wanted, options.project))
     # Change 1 created the workspace itself.
     if not plan.changes or change == 1:
         report("Nothing to undo", code="NOTHING_TO_UNDO")

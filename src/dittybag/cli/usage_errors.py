@@ -10,6 +10,7 @@ from dittybag.cli.command_aliases import SYNONYMS, command_name
 from dittybag.cli.error_output import ExitStatus, help_hint, report, wants_json
 from dittybag.cli.output import clip_line
 from dittybag.cli.read_input import close_matches
+from dittybag.cli.strict_options import SHARED_OPTIONS
 
 #: At most this many commands with the same name are suggested.
 _MAX_COMMANDS: Final = 3
@@ -33,6 +34,9 @@ def _message(error: click.ClickException) -> str:
     if isinstance(error, click.exceptions.NoSuchCommand):
         return f"Unknown command '{clip_line(error.command_name)}'"
     if isinstance(error, click.NoSuchOption):
+        shared = next((option for option in SHARED_OPTIONS if error.option_name in option.opts), None)
+        if error.ctx is not None and shared is not None:
+            return f"--{shared.name} does not apply to `{error.ctx.command_path}`"
         return f"Unknown option {clip_line(error.option_name)}"
     if isinstance(error, click.BadParameter) and error.param is not None:
         name = _parameter_name(error.param, error.ctx)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from dittybag.cli.workspace_options import WorkspaceOptions
+from dittybag.cli.workspace_options import current_options
 from dittybag.domain.display import format_count
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def welcome() -> None:
     """Print a summary of the workspace and suggested commands."""
     from dittybag.assembly.store_factory import is_file
 
-    options = WorkspaceOptions(None, None)
+    options = current_options()
     database = options.settings.database
     click.secho("Dittybag", bold=True, nl=False)
     click.echo(": share prompts, resources and tasks with your AI agents.\n")

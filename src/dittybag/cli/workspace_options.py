@@ -12,9 +12,9 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.cli.output import clip_line, json_option
-from dittybag.cli.read_input import close_matches, suggestion, text
-from dittybag.cli.strict_options import option_group
+from dittybag.cli.output import clip_line
+from dittybag.cli.read_input import close_matches, suggestion
+from dittybag.cli.strict_options import DB, JSON, SHARED_OPTIONS, WORKSPACE, shared_values, takes
 from dittybag.config import (
     Settings,
     SettingsError,
@@ -23,7 +23,6 @@ from dittybag.config import (
     workspace_names,
 )
 from dittybag.domain.errors import ProjectNotFound, PromptNotFound, ResourceNotFound, WorkspaceNotFound
-from dittybag.domain.projects import AUTOMATIC
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import LibrarySession
@@ -75,10 +74,6 @@ class WorkspaceOptions(Struct, frozen=True):
         from dittybag.assembly.workspace_session import with_project_name
 
         return with_project_name(settings, settings.actor or local_user_name(), create=create)
-
-    def in_folder(self, project: str | None) -> WorkspaceOptions:
-        """Return the options with the project `auto`, if that is `project`."""
-        return replace(self, project=AUTOMATIC) if project == AUTOMATIC else self
 
     def run(self, work: Callable[[WorkspaceSession], Awaitable[T]], *, create: bool = False) -> T:
         """Run `work` in a session of the workspace, as the current user, and return its result.
@@ -194,46 +189,22 @@ async def _similar_names(session: WorkspaceSession, error: PromptNotFound | Reso
     return suggestion(error.reference, names, f"run `dittybag {kind} list` to see all {kind}s")
 
 
-_workspace_options: Final = option_group(
-    click.option(
-        "--workspace",
-        metavar="NAME",
-        type=text,
-        help="Name of a database in the data folder.",
-    ),
-    click.option("--db", metavar="FILE", type=text, help="Path or URL of a database."),
-    json_option,
-)
-
-
-def _project_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    return click.option(
-        "-p",
-        "--project",
-        "project_name",
-        metavar="NAME",
-        type=text,
-        help=f"Project, or `auto` for that of the current folder (default: {default}).",
-    )
+def current_options() -> WorkspaceOptions:
+    """Return the options of the current command line."""
+    given = shared_values(click.get_current_context())
+    return WorkspaceOptions(given.get("workspace"), given.get("db"), given.get("project"))
 
 
 def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --workspace, --db and --json to a command, which receives `options`."""
+    """Let a command take --workspace, --db and --json. It receives `options`."""
 
     @wraps(function)
-    def command(*arguments: Any, workspace: str | None, db: str | None, **others: Any) -> Any:
-        return function(
-            *arguments, options=WorkspaceOptions(workspace, db, others.pop("project_name", None)), **others
-        )
+    def command(*arguments: Any, **others: Any) -> Any:
+        return function(*arguments, options=current_options(), **others)
 
-    return _workspace_options(command)
+    return takes(command, WORKSPACE, DB, JSON)
 
 
 def in_project(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --project, --workspace, --db and --json to a command, which receives `options`."""
-    return _project_option("`default`")(in_workspace(function))
-
-
-def in_any_project(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Like `in_project`, for tasks: without a project, a new one is the user's, and all of them are found."""
-    return _project_option("none")(in_workspace(function))
+    """Let a command take --project, --workspace, --db and --json. It receives `options`."""
+    return takes(in_workspace(function), *SHARED_OPTIONS)

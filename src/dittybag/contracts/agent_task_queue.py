@@ -8,7 +8,6 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.contracts.agent_tasks import Fence, task_tool
-from dittybag.contracts.ready_resource import queue_project
 from dittybag.contracts.references import Ref, find_task, require_projects
 from dittybag.contracts.result_size import (
     CHARACTERS_PER_TOKEN,
@@ -21,11 +20,13 @@ from dittybag.contracts.task_rows import ROW, brief, comment_rows, task_fields, 
 from dittybag.contracts.tool_specs import ADDS, REPLACES, ToolCall, array_schema, json_result
 from dittybag.domain.claims import DEFAULT_LEASE, MAX_LEASE, MAX_WAIT, MIN_LEASE, parse_duration
 from dittybag.domain.errors import Invalid, Problem, clip
-from dittybag.domain.projects import NEW_PROJECT
+from dittybag.domain.projects import DEFAULT_PROJECT, NEW_PROJECT
 from dittybag.domain.tasks import LABEL_LENGTH, MAX_LABELS, Comment, Task
 from dittybag.domain.times import iso
 from dittybag.protocol.types import JsonObject, ToolResult
+from dittybag.services.caller import Caller
 from dittybag.services.task_queue import ClaimedTask, ClaimRequest
+from dittybag.services.workspace import Workspace
 
 #: The room for a claimed task in characters. Results have everything twice.
 _ROOM: Final = MAX_TOKENS * CHARACTERS_PER_TOKEN - 2_000
@@ -136,6 +137,18 @@ def _seconds(field: str, text: str, low: int, high: int) -> int:
         problem = f"{field} '{clip(text, 30)}' must be a duration such as 90s, 15m or 2h, {bounds}"
         raise Invalid([Problem(field, problem)])
     return seconds
+
+
+async def queue_project(workspace: Workspace, caller: Caller) -> str | None:
+    """Return the project whose tasks a connection works on; `None` for all, if it has the default project.
+
+    Users who cannot change the project of the connection work on their own tasks and on other projects.
+    """
+    principal = caller.principal
+    if caller.project == NEW_PROJECT or (principal is not None and not principal.changes_project):
+        return None
+    selected = await workspace.projects.of_caller(caller)
+    return None if selected.name == DEFAULT_PROJECT else selected.name
 
 
 async def _project(call: ToolCall, arguments: NextTask) -> str | None:

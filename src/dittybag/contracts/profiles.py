@@ -21,7 +21,6 @@ from dittybag.contracts.library_prompts import (
     prompt_info,
     twig_prompt_info,
 )
-from dittybag.contracts.ready_resource import ReadyNotifications
 from dittybag.contracts.server_icon import ICONS
 from dittybag.contracts.skill_extension import ResourcesWithSkills, SkillExtension
 from dittybag.contracts.stored_prompts import StoredPrompts, UnusablePromptFormatter
@@ -391,8 +390,6 @@ def notify_on_changes(profile: Profile, scope: ServerScope, server: Server) -> N
         scope.workspace.store.subscribe(lambda changes: notify_clients(server, scope, changes))
     if profile.prompts != "stored":
         scope.libraries.subscribe(server.prompts_changed)
-    if profile.ready_tasks is not None and "task_list" in server.tools:
-        ReadyNotifications(scope, server).start()
     if profile.skills:
         SkillExtension(scope).notify_on_changes(server)
 

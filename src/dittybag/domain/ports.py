@@ -48,7 +48,6 @@ from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskG
 if TYPE_CHECKING:
     from dittybag.domain.claims import Claim, ReadyQuery
     from dittybag.domain.ranked_search import Frequencies, SearchTerm, StoredMatch, StoredSearch
-    from dittybag.domain.rate_limits import RateLimit, TakenRequests
     from dittybag.domain.skills import Skill, SkillFile
     from dittybag.domain.task_graph import GraphQuery, GraphTask
     from dittybag.domain.usage import Client, PromptUsage, PromptUse, SeenClient, UsedPrompt
@@ -141,6 +140,10 @@ class ResourceRepository(Protocol):
 
 class TaskRepository(Protocol):
     async def get(self, user: str, id: int, view: TaskView = OWN_TASKS) -> Task | None: ...
+
+    async def with_ids(self, ids: Sequence[int]) -> list[Task]:
+        """Return the tasks with these ids, whoever can see them, in no particular order."""
+        ...
 
     async def has_shared_by_others(self, user: str) -> bool:
         """Whether projects have tasks of other users."""
@@ -654,17 +657,6 @@ class Transaction(Protocol):
 Work = Callable[[Transaction], Awaitable[T]]
 
 
-class RequestBuckets(Protocol):
-    """Buckets of requests that all servers of a workspace take from."""
-
-    async def take(self, wanted: Mapping[bytes, int], limit: RateLimit) -> Mapping[bytes, TakenRequests]:
-        """Take requests from several buckets, at most the wanted number from each.
-
-        The key of a bucket is that of its token. A bucket that is not known yet is full.
-        """
-        ...
-
-
 class ReplicaStatus(Struct, frozen=True):
     """Whether a read replica is used."""
 
@@ -719,11 +711,6 @@ class Store(Protocol):
         if the version of everything that it has read, and that no other entity has a value of a unique field
         that it writes, is checked then. A store may run it without a lock, and again if the check fails.
         """
-        ...
-
-    @property
-    def request_buckets(self) -> RequestBuckets | None:
-        """Counts the requests of all servers together; `None` if each counts its own."""
         ...
 
     def replicas(self) -> Sequence[ReplicaStatus]:

@@ -38,14 +38,6 @@ def default_burst(requests: int, seconds: int) -> int:
     return max(BURST_SECONDS * requests // seconds, MIN_BURST)
 
 
-class TakenRequests(Struct, frozen=True):
-    """What was taken from a bucket."""
-
-    count: int
-    #: How long it takes until the bucket holds another request, in seconds; 0 if it does already.
-    wait: float
-
-
 class RequestBucket:
     """A bucket of requests in memory. It is full at first."""
 
@@ -65,13 +57,6 @@ class RequestBucket:
             return False
         self._full_at = full_at
         return True
-
-    def take(self, wanted: int, now: float) -> TakenRequests:
-        """Take this many requests, or as many as there are."""
-        count = 0
-        while count < wanted and self.take_one(now):
-            count += 1
-        return TakenRequests(count, self.wait(now))
 
     def wait(self, now: float) -> float:
         """Return how long it takes until there is a request, in seconds."""

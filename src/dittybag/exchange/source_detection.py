@@ -22,7 +22,7 @@ _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "csv": ("csv_file", "CsvSource"),
     "prompt-store": ("prompt_store_database", "PromptStoreSource"),
 }
-_LIBRARY_FILES: Final = (".md", ".markdown", ".prompt", ".prompty", ".yaml", ".yml")
+_LIBRARY_FILES: Final = (".md", ".markdown", ".prompty", ".yaml", ".yml")
 _ARCHIVES: Final = (b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 
 

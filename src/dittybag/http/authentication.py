@@ -9,20 +9,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from hashlib import sha256
 from math import ceil
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from dittybag.domain.accounts import PREFIX, Principal, Scope
 from dittybag.domain.errors import DittybagError
+from dittybag.domain.rate_limits import RateLimit, RequestBucket
 from dittybag.http.asgi_messages import AuthInfo, Header, Headers, HttpError
 from dittybag.http.http_request import HttpRequest
 from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.protocol.wire_errors import InternalError, InvalidRequest
 from dittybag.services.account_service import AccountService
-
-if TYPE_CHECKING:
-    from dittybag.http.request_budgets import RequestBudget, RequestLimiter
 
 #: How long a verified token is cached. A revoked token stops working within 5 seconds.
 CACHE_SECONDS: Final = 2.0
@@ -95,13 +93,14 @@ class LocalTokenVerifier:
 class _CachedPrincipal:
     """A recently verified principal and the requests that its token may make."""
 
-    __slots__ = ("auth", "budget", "expires_at")
+    __slots__ = ("auth", "bucket", "expires_at")
 
-    def __init__(self, budget: RequestBudget) -> None:
+    def __init__(self, bucket: RequestBucket | None) -> None:
+        """`bucket`: `None` without a limit."""
         self.auth = AuthInfo()
         #: Until then the token need not be verified again (monotonic time).
         self.expires_at = 0.0
-        self.budget = budget
+        self.bucket = bucket
 
 
 class Authentication:
@@ -111,7 +110,7 @@ class Authentication:
         self,
         local: TokenVerifier,
         *,
-        limiter: RequestLimiter,
+        limit: RateLimit | None,
         on_limited: Callable[[], None],
         external: TokenVerifier | None = None,
         challenge: Challenge = challenge,
@@ -123,7 +122,7 @@ class Authentication:
         """
         self._local = local
         self._external = external
-        self._limiter = limiter
+        self._limit = limit
         self._on_limited = on_limited
         self._challenge = challenge
         self._public_paths = public_paths
@@ -137,34 +136,32 @@ class Authentication:
         now = time.monotonic()
         if cached is None or now >= cached.expires_at:
             return self._verify_and_admit(request, token)
-        if not cached.budget.spend(now):
-            return self._wait_and_admit(request, token, cached)
-        self._admit(request, token, cached)
+        self._spend_and_admit(request, token, cached, now)
         return None
 
     async def _verify_and_admit(self, request: HttpRequest, token: _BearerToken) -> bool:
         cached = await self._verify(token)
         if cached is None:
             raise self._unauthorized("invalid_token")
-        return await self._wait_and_admit(request, token, cached)
-
-    async def _wait_and_admit(
-        self, request: HttpRequest, token: _BearerToken, cached: _CachedPrincipal
-    ) -> bool:
-        """Admit a request within the rate limit. Raises `HttpError` if it is beyond."""
-        # For the access log, also if it is refused.
-        request.auth = cached.auth
-        while not cached.budget.spend(time.monotonic()):
-            if not await cached.budget.refill():
-                raise self._too_many_requests(cached.budget)
-        self._admit(request, token, cached)
+        self._spend_and_admit(request, token, cached, time.monotonic())
         return False
 
-    def _too_many_requests(self, budget: RequestBudget) -> HttpError:
+    def _spend_and_admit(
+        self, request: HttpRequest, token: _BearerToken, cached: _CachedPrincipal, now: float
+    ) -> None:
+        """Admit a request within the rate limit. Raises `HttpError` if it is beyond."""
+        bucket = cached.bucket
+        if bucket is not None and not bucket.take_one(now):
+            # For the access log.
+            request.auth = cached.auth
+            raise self._too_many_requests(bucket.wait(now))
+        self._admit(request, token, cached)
+
+    def _too_many_requests(self, wait: float) -> HttpError:
         self._on_limited()
-        limit = self._limiter.limit
+        limit = self._limit
         assert limit is not None
-        seconds = max(1, ceil(budget.wait(time.monotonic())))
+        seconds = max(1, ceil(wait))
         headers = [
             (b"retry-after", b"%d" % seconds),
             # https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
@@ -205,7 +202,7 @@ class Authentication:
             self._cache.pop(token.key, None)
             return None
         # Another request may have added it in the meantime.
-        cached = self._cache.setdefault(token.key, cached or self._new_entry(token))
+        cached = self._cache.setdefault(token.key, cached or self._new_entry())
         if cached.auth.principal != principal:
             cached.auth = AuthInfo(principal.user, principal, receives_notifications=principal.sees_project)
         cached.expires_at = started + CACHE_SECONDS
@@ -214,9 +211,8 @@ class Authentication:
             self._cache.popitem(last=False)
         return cached
 
-    def _new_entry(self, token: _BearerToken) -> _CachedPrincipal:
-        # A part of the hash is enough to tell tokens apart, and of no use to find a token.
-        return _CachedPrincipal(self._limiter.new_budget(token.key[:16]))
+    def _new_entry(self) -> _CachedPrincipal:
+        return _CachedPrincipal(None if self._limit is None else RequestBucket(self._limit))
 
     async def _recheck(self, token: _BearerToken, auth: AuthInfo) -> HttpError | None:
         """Return an error unless the token is still valid for the same principal as before."""

@@ -110,9 +110,6 @@ class ResourceUpdates(Subscriptions):
         self._uris.add(uri)
         self._updated.set()
 
-    def includes(self, uri: str) -> bool:
-        return True
-
     async def wait(self, seconds: float) -> None:
         """Wait for the next update, for at most this many seconds."""
         self._updated.clear()
@@ -175,8 +172,6 @@ class OpenSession:
     def _apply(self, state: SessionState) -> None:
         self.session.log_level = state.log_level
         self.session.subscriptions.uris = set(state.uris)
-        for uri in state.uris:
-            self.session.server.on_subscribe(uri)
         self.session.selection = state.selection
 
     def matches(self, state: SessionState) -> bool:

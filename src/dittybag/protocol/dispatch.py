@@ -112,7 +112,6 @@ class Session:
                 self.server, self.outlet, receives_notifications=self.receives_notifications
             )
             self._subscriptions.selection = self._selection
-            self._subscriptions.session = self
         return self._subscriptions
 
     @property

@@ -99,7 +99,7 @@ def discover(ctx: Context) -> Result:
     )
 
 
-async def listen(ctx: Context) -> None:
+def listen(ctx: Context) -> None:
     wanted = ctx.params.get("notifications")
     if not isinstance(wanted, dict):
         raise InvalidParams("Invalid params: `notifications` must be an object that lists what to listen for")
@@ -109,7 +109,6 @@ async def listen(ctx: Context) -> None:
     for name in ("toolsListChanged", "promptsListChanged", "resourcesListChanged"):
         if not isinstance(wanted.get(name, False), bool):
             raise InvalidParams(f"Invalid params: `{name}` must be true or false")
-    await _before_subscribe(ctx, uris)
     ctx.session.subscriptions.listen(ctx, wanted, uris)
 
 
@@ -121,17 +120,9 @@ def set_level(ctx: Context) -> Result:
     return Result()
 
 
-async def subscribe(ctx: Context) -> Result:
-    uri = required_string(ctx, "uri")
-    await _before_subscribe(ctx, [uri])
-    ctx.session.subscriptions.subscribe(uri)
+def subscribe(ctx: Context) -> Result:
+    ctx.session.subscriptions.subscribe(required_string(ctx, "uri"))
     return Result()
-
-
-async def _before_subscribe(ctx: Context, uris: list[str]) -> None:
-    prepare = ctx.session.server.before_subscribe
-    if prepare is not None:
-        await prepare(ctx.session.subscriptions, uris)
 
 
 def unsubscribe(ctx: Context) -> Result:

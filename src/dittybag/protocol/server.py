@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -58,10 +58,6 @@ _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 def _do_nothing(session: Session) -> None:
-    pass
-
-
-def _ignore(uri: str) -> None:
     pass
 
 
@@ -161,10 +157,6 @@ class Server:
         self._listed_schema = listed_schema
         self.on_roots_changed = on_roots_changed
         self.on_end = on_end
-        #: Awaited with the URIs of the resources that a client is about to subscribe to.
-        self.before_subscribe: Callable[[Subscriptions, Sequence[str]], Awaitable[None]] | None = None
-        #: Called with the URI of a resource that a client subscribes to.
-        self.on_subscribe: Callable[[str], object] = _ignore
         self.tools: dict[str, ToolDefinition[Any]] = {}
         self.prompts: PromptSource = PromptRegistry(page_size) if prompts is None else prompts
         self.resources: ResourceSource = ResourceRegistry(page_size) if resources is None else resources
@@ -356,14 +348,6 @@ class Server:
     def subscribed_uris(self) -> set[str]:
         """Return the URIs of all resources that clients are subscribed to."""
         return {uri for subscriptions in self._listeners for uri in subscriptions.subscribed_uris()}
-
-    def subscribers(self, uri: str) -> list[Subscriptions]:
-        """Return the subscriptions to a resource."""
-        return [subscriptions for subscriptions in self._listeners if subscriptions.includes(uri)]
-
-    def is_subscribed(self, uri: str) -> bool:
-        """Whether a client is subscribed to a resource."""
-        return any(subscriptions.includes(uri) for subscriptions in self._listeners)
 
     def _notify(self, kind: ListKind, selections: Collection[int | None] | None = None) -> None:
         for subscriptions in tuple(self._listeners):

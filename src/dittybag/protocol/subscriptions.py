@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -13,9 +13,6 @@ from dittybag.protocol.result_encoding import SERVER_INFO
 from dittybag.protocol.server import ListKind, Server
 from dittybag.protocol.types import JsonObject, RequestId
 from dittybag.protocol.wire_errors import InvalidRequest, UnknownResource
-
-if TYPE_CHECKING:
-    from dittybag.protocol.dispatch import Session
 
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
@@ -46,8 +43,6 @@ class Subscriptions:
         self.receives_notifications = receives_notifications
         #: See `Session.selection`.
         self.selection: int | None = None
-        #: Whose subscriptions they are; `None` if they are those of no client.
-        self.session: Session | None = None
         self._server = server
         self._outlet = outlet
         #: The handshake is finished, so unsolicited notifications may be sent.
@@ -76,7 +71,6 @@ class Subscriptions:
         if len(self.uris) >= limit:
             raise InvalidRequest(f"Too many subscriptions (maximum {limit})")
         self.uris.add(uri)
-        self._server.on_subscribe(uri)
 
     def unsubscribe(self, uri: str) -> None:
         self.uris.discard(uri)
@@ -102,8 +96,6 @@ class Subscriptions:
         stream.send("notifications/subscriptions/acknowledged", {"notifications": accepted})
         self.streams[ctx.id] = stream
         self._server.add_listener(self)
-        for uri in watched:
-            self._server.on_subscribe(uri)
 
     def cancel(self, request_id: RequestId) -> None:
         """Close a stream that the client cancelled."""
@@ -125,10 +117,6 @@ class Subscriptions:
     def _declares_list_changed(self, kind: ListKind) -> bool:
         feature = getattr(self._server.capabilities, kind)
         return feature is not None and feature.list_changed
-
-    def includes(self, uri: str) -> bool:
-        """Whether the client is subscribed to a resource."""
-        return uri in self.uris or any(uri in stream.uris for stream in self.streams.values())
 
     def subscribed_uris(self) -> set[str]:
         return self.uris.union(*(stream.uris for stream in self.streams.values()))

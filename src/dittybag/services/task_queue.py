@@ -23,7 +23,6 @@ from dittybag.domain.tasks import ASSIGNEE_LENGTH, ENDED, Task, TaskStatus
 from dittybag.services.caller import Caller, ScopedStore, reading, require_write_scope, writing
 from dittybag.services.entity_writes import update
 from dittybag.services.task_access import (
-    find_task,
     find_task_or_none,
     find_writable_task,
     visible_view,
@@ -211,11 +210,11 @@ async def ready_tasks(
     """Return tasks that are ready to be claimed."""
     query = await _ready_query(transaction, caller, request, limit=limit)
     ready = await transaction.claims.ready(query)
-    found = [await find_task(transaction, caller, number) for number in ready]
-    total = len(found)
+    total = len(ready)
     if total == limit:
         total = await transaction.claims.count_ready(replace(query, limit=_MAX_COUNTED))
-    return ReadyTasks(found, total)
+    found = {task.id: task for task in await transaction.tasks.with_ids(ready)}
+    return ReadyTasks([found[number] for number in ready], total)
 
 
 #: Ready tasks are counted up to this number.

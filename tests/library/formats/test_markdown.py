@@ -143,7 +143,7 @@ def test_a_command_with_jinja_expressions_is_a_template(file: str) -> None:
     assert render(parsed, who="Ann") == "Hello Ann, $5"
 
 
-@pytest.mark.parametrize("format", ["markdown", "skill", "prompty", "dotprompt", "claude-command"])
+@pytest.mark.parametrize("format", ["markdown", "skill", "prompty", "claude-command"])
 @pytest.mark.parametrize("content", ["", " \n", "\ufeff", "---\ntitle: x\n---\n\n"])
 def test_a_file_without_text_is_not_a_prompt(format: str, content: str) -> None:
     parsed_file = read(format, "x/a.md", content)

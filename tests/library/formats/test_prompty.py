@@ -64,20 +64,12 @@ def test_inputs_are_declared_in_many_ways(inputs: str) -> None:
     "template",
     ["template: mustache", "template:\n  type: mustache", "template:\n  format:\n    kind: mustache"],
 )
-def test_mustache_is_translated(template: str) -> None:
-    content = (
-        f"---\n{template}\ninputs: {{first-name: Ann}}\n---\nuser:\n{{{{first-name}}}} {{{{&b}}}} {{% x %}}"
-    )
-    parsed = parse_one("prompty", "a.prompty", content)
-    assert argument_names(parsed) == ["first_name", "b"]
-    assert render(parsed, b="<B>") == "user:\nAnn <B> {% x %}"
-
-
-def test_mustache_that_cannot_be_translated_is_an_error() -> None:
-    content = "---\ntemplate: mustache\n---\nuser:\n{{> part}}"
+def test_a_template_of_another_engine_is_an_error(template: str) -> None:
+    content = f"---\n{template}\n---\nuser:\n{{{{a}}}}"
     assert read("prompty", "a.prompty", content).prompts == ()
-    ((level, line, _),) = problems_of("prompty", "a.prompty", content)
-    assert (level, line) == ("error", 5)
+    message = "Mustache templates are not read; write the template in Jinja"
+    ((level, _, text),) = problems_of("prompty", "a.prompty", content)
+    assert (level, text) == ("error", message)
 
 
 def test_an_input_with_an_unusable_name_is_ignored() -> None:
@@ -105,12 +97,6 @@ def test_a_prompty_without_a_description_is_described_by_its_first_line() -> Non
 )
 def test_a_message_begins_at_a_role_line(body: str, expected: list[tuple[str, str]]) -> None:
     assert message_sources(parse_one("prompty", "a.prompty", f"---\nname: A\n---\n{body}")) == expected
-
-
-def test_role_lines_are_found_in_mustache_templates() -> None:
-    content = "---\ntemplate: mustache\n---\nsystem:\n{{a}}\nuser:\n{% x %}"
-    parsed = parse_one("prompty", "a.prompty", content)
-    assert message_sources(parsed) == [("system", "{{ a }}"), ("user", '{{ "{" }}% x %}')]
 
 
 @pytest.mark.parametrize("role", ["function", "tool", "tools"])

@@ -100,7 +100,7 @@ def test_yaml_aliases_are_refused() -> None:
         "argument-hint: " + "[a" * 20000,
     ],
 )
-@pytest.mark.parametrize("format", ["markdown", "claude-command", "skill", "dotprompt", "prompty"])
+@pytest.mark.parametrize("format", ["markdown", "claude-command", "skill", "prompty"])
 def test_unusual_front_matter_does_not_raise(format: str, front: str) -> None:
     parsed_file = read(format, "x/a.md", f"---\n{front}\n---\nbody $1 {{{{x}}}}")
     assert len(parsed_file.prompts) == 1

@@ -27,7 +27,6 @@ TWIG: Final = "twig.toml"
 _EXTENSIONS: Final = {
     "md": "markdown",
     "markdown": "markdown",
-    "prompt": "dotprompt",
     "prompty": "prompty",
     "yaml": "llm-template",
     "yml": "llm-template",
@@ -168,8 +167,6 @@ def _detect_format(name: str, folder: str, role: _FolderRole) -> tuple[str, str]
         return "", "documentation of the repository"
     if found is None:
         return "", f"not a prompt: .{extension} files are not read"
-    if found == "dotprompt" and name.startswith("_"):
-        return "", "a partial for other .prompt files"
     if found == "markdown" and role.commands:
         return "claude-command", ""
     return found, ""

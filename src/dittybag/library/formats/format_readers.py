@@ -8,7 +8,6 @@ from typing import Final, TypeAlias
 from dittybag.domain.errors import clip
 from dittybag.library.formats import (
     claude_command,
-    dotprompt,
     fabric,
     llm_template,
     markdown,
@@ -44,9 +43,9 @@ def read(format: str, file: str, content: str) -> ParsedFile:
     return ParsedFile(prompts=tuple(prompts), problems=diagnostics.problems)
 
 
-def _with_front_matter(parse: _DocumentParser, *, comments_first: bool = False) -> _Reader:
+def _with_front_matter(parse: _DocumentParser) -> _Reader:
     def read_document(content: str, diagnostics: Diagnostics) -> Iterator[ParsedPrompt]:
-        document = parse_front_matter(content, diagnostics, comments_first=comments_first)
+        document = parse_front_matter(content, diagnostics)
         if not document.body.strip():
             diagnostics.warning("The file has no text below the front matter")
         elif (prompt := parse(document, diagnostics)) is not None:
@@ -73,7 +72,6 @@ _READERS: Final[dict[str, _Reader]] = {
     "claude-command": _with_front_matter(_parse_command),
     "skill": _with_front_matter(skill.parse),
     "fabric": fabric.read,
-    "dotprompt": _with_front_matter(dotprompt.parse, comments_first=True),
     "prompty": _with_front_matter(prompty.parse),
     "llm-template": llm_template.read,
 }

@@ -31,30 +31,18 @@ class FrontMatterDocument(Struct, frozen=True):
         return text_of(self.fields.get(field))
 
 
-def parse_front_matter(
-    content: str, diagnostics: Diagnostics, *, comments_first: bool = False
-) -> FrontMatterDocument:
-    """Split a file into front matter and text. `comments_first`: allow comment lines (`#`) before it."""
+def parse_front_matter(content: str, diagnostics: Diagnostics) -> FrontMatterDocument:
+    """Split a file into front matter and text."""
     lines = content.split("\n")
-    start = _start(lines, comments_first=comments_first)
-    if start is None:
+    if not _FENCE.fullmatch(lines[0]):
         return FrontMatterDocument({}, content)
-    end = next((index for index in range(start + 1, len(lines)) if _FENCE.fullmatch(lines[index])), None)
+    end = next((index for index in range(1, len(lines)) if _FENCE.fullmatch(lines[index])), None)
     if end is None:
         return FrontMatterDocument({}, content)
-    fields = _fields(lines[start + 1 : end], start + 1, diagnostics)
+    fields = _fields(lines[1:end], 1, diagnostics)
     if fields is None:
         return FrontMatterDocument({}, content)
     return FrontMatterDocument(fields, "\n".join(lines[end + 1 :]), end + 1)
-
-
-def _start(lines: list[str], *, comments_first: bool) -> int | None:
-    for index, line in enumerate(lines):
-        if _FENCE.fullmatch(line):
-            return index
-        if not comments_first or (line.strip() and not line.startswith("#")):
-            return None
-    return None
 
 
 def _fields(lines: list[str], lines_before: int, diagnostics: Diagnostics) -> dict[str, YamlNode] | None:

@@ -2,8 +2,8 @@
 
 `inputs` declares the arguments, as a mapping from names to defaults or tables, or as a list of tables. An
 argument with a `default` is optional; without one it is required unless it has `required: false`. A
-`sample` (or `example`) is not a default; names that only occur in `sample` are optional. With
-`template: mustache` the text is translated to Jinja.
+`sample` (or `example`) is not a default; names that only occur in `sample` are optional. Templates of
+another engine (`template: mustache`) are not read.
 
 A message begins at a role line: `system:`, `user:`, `assistant:` or `developer:`, in any case, perhaps as a
 heading or with attributes (`# User[name="Ann"]:`). Text before the first one is a system message. At a line
@@ -26,9 +26,7 @@ from dittybag.library.formats.argument_declarations import (
     parse_declarations,
 )
 from dittybag.library.formats.diagnostics import Diagnostics
-from dittybag.library.formats.dotprompt import build_handlebars_prompt
 from dittybag.library.formats.front_matter import FrontMatterDocument
-from dittybag.library.formats.handlebars import translate
 from dittybag.library.formats.markdown import build_prompt
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.yaml_nodes import YamlNode, mapping_of, text_of
@@ -45,15 +43,14 @@ _ROLES: Final = {"system": "system", "developer": "system", "user": "user", "ass
 
 
 def parse(document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedPrompt | None:
-    """Parse a `.prompty` file; None if its template cannot be translated."""
-    is_mustache = "mustache" in _engine(document.fields.get("template"))
-    found = build_signature(_declared_inputs(document, diagnostics), diagnostics, rename=is_mustache)
-    if is_mustache:
-        translation = translate(document.body, found.names, mustache=True)
-        prompt = build_handlebars_prompt(document, found, translation, diagnostics)
-    else:
-        prompt = build_prompt(document, diagnostics, found, is_template=True)
-    return None if prompt is None else replace(prompt, roles=_find_roles(prompt, diagnostics))
+    """Parse a `.prompty` file; None if its template is not a Jinja template."""
+    template = document.fields.get("template")
+    if template is not None and "mustache" in _engine(template):
+        diagnostics.error("Mustache templates are not read; write the template in Jinja", template.line)
+        return None
+    found = build_signature(_declared_inputs(document, diagnostics), diagnostics, rename=False)
+    prompt = build_prompt(document, diagnostics, found, is_template=True)
+    return replace(prompt, roles=_find_roles(prompt, diagnostics))
 
 
 def _find_roles(prompt: ParsedPrompt, diagnostics: Diagnostics) -> tuple[RoleMark, ...]:
@@ -91,7 +88,7 @@ def _properties(node: YamlNode) -> YamlNode:
     return inner if inner is not None and not isinstance(inner.value, str) else node
 
 
-def _engine(node: YamlNode | None) -> str:
+def _engine(node: YamlNode) -> str:
     """The template engine: `template: NAME`, or `type`, `format` or `format.kind` in a table."""
     for member in ("format", "type", "kind"):
         node = mapping_of(node).get(member, node)

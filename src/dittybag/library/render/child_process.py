@@ -29,7 +29,7 @@ _GRACE_SECONDS: Final = 0.15
 _EXIT_SECONDS: Final = 0.5
 #: How often to check the memory of a running job, where the system does not limit it.
 _MEMORY_SECONDS: Final = 0.005
-#: How long to poll for a result before returning to the event loop, as for requests (decision 3) ...
+#: How long to poll for a result before returning to the event loop, as for requests (decision 32) ...
 _SPIN_SECONDS: Final = 0.0002
 #: ... and for how many jobs polling is skipped after a job that took longer.
 _SPIN_PAUSE_JOBS: Final = 64

@@ -1,7 +1,7 @@
 """A selector that handles the input of a stdio server itself, instead of reporting it to the event loop.
 
 A server that was asleep runs with cold caches, so that every step between the system call and the handler
-counts. See docs/decisions/0003-poll-briefly-before-sleeping.md.
+counts. See docs/decisions/0032-start-and-wake-ups.md.
 """
 
 from __future__ import annotations

@@ -43,7 +43,6 @@ from dittybag.storage.postgres.postgres_connections import (
     require_settings,
 )
 from dittybag.storage.postgres.postgres_queries import PostgresTables
-from dittybag.storage.postgres.postgres_request_buckets import PostgresRequestBuckets
 from dittybag.storage.postgres.postgres_scrubbing import scrub
 from dittybag.storage.postgres.postgres_writer import StoreWriter, WriteJob
 from dittybag.storage.postgres.read_replicas import LogEnds, NoReplica, ReadReplicas, read_log_ends
@@ -84,7 +83,6 @@ class PostgresStore:
         self._clock = clock
         self._readers = ReaderConnections(where)
         self._replicas = ReadReplicas(replicas, self._read_log_ends)
-        self.request_buckets = PostgresRequestBuckets(where)
         #: For checked writes, by viewer.
         self._checked: dict[str | None, tuple[PostgresTables, ProjectCache]] = {}
         self._upkeep: IndexUpkeep
@@ -329,7 +327,6 @@ class PostgresStore:
         await self._upkeep.close()
         await self._replicas.close()
         await self._readers.close()
-        await self.request_buckets.close()
 
 
 async def _first_schema(connection: PostgresConnection, where: PostgresAddress) -> str:

@@ -69,6 +69,10 @@ class TaskTable:
         found: Task | None = await self._rows.select_one(condition, *bindings.values)
         return found
 
+    async def with_ids(self, ids: Sequence[int]) -> list[Task]:
+        found = f"WHERE {self._driver.any_of('id', '$1')}"
+        return await self._rows.select(found, self._driver.list_value(ids))
+
     async def has_shared_by_others(self, user: str) -> bool:
         shared = "EXISTS (SELECT 1 FROM tasks WHERE project_id IS NOT NULL AND"
         sql = f'SELECT {shared} "user" < $1) OR {shared} "user" > $1)'

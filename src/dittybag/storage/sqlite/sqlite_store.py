@@ -61,7 +61,6 @@ class SqliteStore:
 
     keeps_order = True
     #: Each process counts its own requests.
-    request_buckets = None
 
     def __init__(
         self,
