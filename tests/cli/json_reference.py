@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from dittybag.cli.error_output import ExitStatus
-from tests.contracts.tool_results import with_example_ids
+from tests.contracts.contract_replay import TIME, UUID
 from tests.forked_processes import run
 from tests.stdio_server_process import ROOT
 
@@ -285,6 +285,26 @@ def run_script(folder: Path) -> Iterator[Output]:
         if words[:2] == ["task", "next"]:
             fence = envelope["data"]["fence"]
         yield Output(line, envelope, done.returncode)
+
+
+def with_example_ids(text: str) -> str:
+    """Replace ids and times, which differ from run to run."""
+    numbers: dict[str, str] = {}
+
+    def example_id(match: re.Match[str]) -> str:
+        return numbers.setdefault(match[0], f"550e8400-e29b-41d4-a716-{len(numbers):012}")
+
+    # The message about an invalid due date contains a time.
+    recorded = re.compile(
+        rf"(?P<until>until(?:\\?\":\\?\"| ))?(?:(?<=\")|(?<= )){TIME.pattern}(?=\\?\"|, until | unless|\\.)"
+    )
+    text = recorded.sub(_example_time, UUID.sub(example_id, text))
+    # The items of a context pack have the minute.
+    return re.sub(r"(?<=[( ])\d{4}-\d\d-\d\dT\d\d:\d\dZ(?= )", "2026-02-19T10:30Z", text)
+
+
+def _example_time(match: re.Match[str]) -> str:
+    return f"{match['until']}2026-02-19T11:30:00Z" if match["until"] else "2026-02-19T10:30:00Z"
 
 
 def render_page() -> str:
