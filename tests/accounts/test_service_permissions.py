@@ -96,7 +96,7 @@ async def populated(tmp_path: Path) -> AsyncIterator[PopulatedWorkspace]:
     caller = Caller(project.id, "alice", "alice")
     await workspace.prompts.create(caller, name="one", content="Words", tags=["a"])
     await workspace.resources.create(caller, name="one", uri="file:///one", content="Words")
-    task = await workspace.tasks.create(caller, title="One", project="")
+    task = await workspace.tasks.create(caller, title="One", project="", labels=("x",))
     prompt, _ = await workspace.prompts.create(caller, name="last", content="Words")
     change = (await workspace.history.page(caller, ChangeQuery(project=caller.project, limit=1)))[0].seq
     task_change = (
@@ -194,6 +194,7 @@ CASES: dict[str, ServiceCall] = {
     "resources.by_id": reads(_by_id),
     "resources.contents": reads(lambda it, who, populated: it.contents(who, [])),
     "search.ranked": reads(lambda it, who, populated: it.ranked(who, RankedQuery("Words"))),
+    "search.newest": reads(lambda it, who, populated: it.newest(who, RankedQuery(""))),
     "overview.count_contents": reads(lambda it, who, populated: it.count_contents(who)),
     "overview.usage": reads(lambda it, who, populated: it.usage(who, "somebody")),
     "overview.by_actor": reads(lambda it, who, populated: it.by_actor(who, after=0)),
@@ -224,6 +225,7 @@ CASES: dict[str, ServiceCall] = {
     "tasks.create_all": own(
         lambda it, who, populated: it.create_all(who, [{"title": "New"}, {"title": "Newer"}]), changes=True
     ),
+    "tasks.require_label": own(lambda it, who, populated: it.require_label(who, "x")),
     "tasks.locked_projects": own(lambda it, who, populated: it.locked_projects(who)),
     "tasks.get": own(lambda it, who, populated: it.get(who, populated.task)),
     "tasks.find_named": own(lambda it, who, populated: it.find_named(who, NamedTask("x"))),

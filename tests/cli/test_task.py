@@ -189,6 +189,15 @@ def test_lists_are_filtered_and_limited(tmp_path: Path) -> None:
     assert "done" in result[1].split()
 
 
+def test_a_filter_that_no_task_can_match_is_an_error(tmp_path: Path) -> None:
+    dittybag(tmp_path, "task", "add", "One", "-l", "core")
+    parent = dittybag(tmp_path, "task", "list", "--parent", "999", status=1)
+    assert parent.stderr == "error: parent: task 999 does not exist\n"
+    for ready in ((), ("--ready",)):
+        label = dittybag(tmp_path, "task", "list", "-l", "CORE", *ready, status=1)
+        assert "no task has the label 'CORE'; labels are for example core" in label.stderr
+
+
 def test_fields_are_found_in_the_title_unless_it_is_plain(tmp_path: Path) -> None:
     dittybag(tmp_path, "project", "create", "home")
     line = f"Buy  milk !4 @home due {FAR_FUTURE} #light ~15min"

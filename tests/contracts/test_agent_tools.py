@@ -379,6 +379,57 @@ def test_tasks_are_filtered_and_paged(agent: AgentCalls) -> None:
     assert titles(offset=2) == ["Low"]
 
 
+def test_a_filter_that_no_task_can_match_is_an_error_not_an_empty_list(agent: AgentCalls) -> None:
+    agent.data("task_add", tasks=[{"title": "A", "labels": ["core"]}, {"title": "B", "labels": ["docs"]}])
+    statuses = "status must be one of todo, doing, review, done, dropped"
+    for status in ("open", "in_progress", "completed", "pending", "Done", "blocked"):
+        assert agent.error("task_list", status=status) == ("INVALID_INPUT", statuses)
+    assert agent.error("task_list", parent="task:999") == (
+        "INVALID_INPUT",
+        "parent: task 999 does not exist",
+    )
+    assert agent.error("task_list", label="CORE") == (
+        "INVALID_INPUT",
+        "no task has the label 'CORE'; labels are for example core",
+    )
+    assert agent.error("task_list", label="urgent")[1].endswith("labels are for example docs, core")
+    assert agent.error("task_list", order="oldest")[0] == "INVALID_INPUT"
+    # A label that only done tasks have is known.
+    agent.data("task_done", ref="task:1")
+    assert agent.data("task_list", label="core") == {"tasks": [], "total": 0}
+
+
+# Lists
+
+
+def test_a_search_without_words_lists_everything_last_changed_first(
+    serve: StartServer, tmp_path: Path
+) -> None:
+    prompts = {"review": "Review this", "deploy": "Ship it"}
+    write_twig_library(tmp_path / "home" / "libraries" / "team", prompts)
+    agent = AgentCalls(serve("agent", env={"DITTYBAG_HOME": str(tmp_path / "home")}))
+    agent.data("save_prompt", name="greet", content="Hello")
+    agent.data("save_resource", uri="note://one", content="First")
+    agent.data("task_add", tasks=[{"title": "A"}])
+    agent.data("save_prompt", name="later", content="Bye")
+    agent.data("save_prompt", name="greet", content="Hello again")
+    everything = ["greet", "later", "task:1", "note://one", "team:deploy", "team:review"]
+    for arguments in ({}, {"query": ""}, {"query": " "}, {"query": "*"}):
+        listed = agent.data("search", **arguments)
+        assert [hit["ref"] for hit in listed["hits"]] == everything
+        assert listed["total"] == len(everything)
+    assert listed["hits"][0]["passage"] == "Hello again"
+    kinds = agent.data("search", kinds=["prompt", "library_prompt"])
+    assert [hit["ref"] for hit in kinds["hits"]] == ["greet", "later", "team:deploy", "team:review"]
+    paged: list[str] = []
+    page = agent.data("search", limit=4)
+    while "next_offset" in page:
+        paged += [hit["ref"] for hit in page["hits"]]
+        page = agent.data("search", limit=4, offset=page["next_offset"])
+    assert [*paged, *(hit["ref"] for hit in page["hits"])] == everything
+    assert "at most 20000 without a query" in agent.error("search", offset=20_001)[1]
+
+
 def test_a_task_is_changed_completed_and_reopened(agent: AgentCalls) -> None:
     (task,) = agent.data("task_add", tasks=[{"title": "A", "due_date": "fri", "notes": "n"}])["added"]
     ref = task["ref"]

@@ -60,6 +60,22 @@ def test_a_deletion_is_undone_and_redone(server: WebServerProcess) -> None:
     assert client.post("/p/default/undo", {"seq": fields["seq"]}).status == 403
 
 
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("view=list&status=open", "status must be one of todo, doing, review, done, dropped, not 'open'"),
+        ("view=list&sort=oldest", "sort must be one of priority, due, newest, not 'oldest'"),
+        ("priority=9", "priority must be one of 5, 4, 3, 2, 1, not '9'"),
+        ("due=soon", "due must be one of overdue, today, week, not 'soon'"),
+    ],
+)
+def test_an_unknown_filter_in_the_address_is_an_error(
+    server: WebServerProcess, query: str, problem: str
+) -> None:
+    page = BrowserClient.sign_in(server).get(f"/p/default/tasks?{query}")
+    assert (page.status, problem in unescape(page.text)) == (422, True)
+
+
 def test_a_prompt_is_rendered_with_the_values_of_the_address(server: WebServerProcess) -> None:
     client = BrowserClient.sign_in(server)
     dittybag(server.home, "prompt", "add", "greet", stdin="Hello {{ who }}")

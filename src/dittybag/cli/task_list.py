@@ -168,6 +168,9 @@ async def _find(
         tasks = await session.workspace.tasks.page(session.caller, query)
     if filters.overdue:
         tasks = [task for task in tasks if is_overdue(task, now)]
+    if not tasks:
+        for label in filters.labels:
+            await session.workspace.tasks.require_label(session.caller, label)
     queue, ids = session.workspace.task_queue, [task.id for task in tasks[: filters.max_tasks]]
     return (
         tasks,

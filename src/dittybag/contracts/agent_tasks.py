@@ -199,6 +199,8 @@ async def task_list(call: ToolCall, arguments: ListTasks) -> ToolResult:
     if chosen.project and not found.total:
         # Tasks of the task contract may name anything as their project.
         await require_projects(call, [chosen.project])
+    if chosen.label and not found.total:
+        await call.workspace.tasks.require_label(call.caller, chosen.label)
     return list_result(
         "tasks",
         [task_row(task) for task in found.tasks],

@@ -11,7 +11,7 @@ from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.passages import find_passage
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Prompt
-from dittybag.domain.queries import OWN_TASKS, TaskView
+from dittybag.domain.queries import OWN_TASKS, PromptQuery, ResourceQuery, TaskQuery, TaskView
 from dittybag.domain.ranked_search import (
     STORED_KINDS,
     Frequencies,
@@ -69,6 +69,19 @@ async def search_ranked(
     return RankedPage(await search.hits(page, parsed), len(matches), suggestion)
 
 
+async def list_newest(
+    transaction: Transaction, caller: Caller, query: RankedQuery, libraries: LibraryIndex
+) -> RankedPage:
+    """Return a page of all items of the kinds of a query, last changed first, and count all of them.
+
+    Library prompts, which have no date, come last.
+    """
+    await readable_project(transaction, caller)
+    search = _Search(transaction, caller, query, libraries)
+    total, matches = await search.newest()
+    return RankedPage(await search.hits(matches, ParsedQuery((), ())), total)
+
+
 async def find_best(
     transaction: Transaction, caller: Caller, query: RankedQuery, libraries: LibraryIndex
 ) -> list[Any]:
@@ -96,6 +109,35 @@ class _Search:
         self._kinds: tuple[StoredKind, ...] = tuple(
             kind for kind in STORED_KINDS if not query.kinds or kind in query.kinds
         )
+
+    async def newest(self) -> tuple[int, list[RankedMatch]]:
+        """Count all items, and return those on the page, last changed first."""
+        start, end = self._query.offset, self._query.offset + self._query.limit
+        counts, items = [len(self._libraries.documents)], []
+        for kind in self._kinds:
+            count, newest = await self._newest_of(kind, end)
+            counts.append(count)
+            items += [(kind, item) for item in newest]
+        items.sort(key=lambda item: -item[1].updated_at)
+        matches = []
+        for kind, item in items[start:end]:
+            entity = await self._transaction.find("prompt", id=item.id) if kind == "prompt" else item
+            if entity is not None:
+                number = getattr(entity, ENTITY_TYPES[kind].key)
+                matches.append(RankedMatch(0, stored=StoredMatch(kind, number, 0)))
+        documents = self._libraries.documents[max(start - sum(counts[1:]), 0) : end - sum(counts[1:])]
+        return sum(counts), [*matches, *(RankedMatch(0, library=document) for document in documents)]
+
+    async def _newest_of(self, kind: StoredKind, limit: int) -> tuple[int, Sequence[Any]]:
+        project, user = self._caller.project, self._caller.user
+        if kind == "prompt":
+            return await self._transaction.prompts.page(PromptQuery(project=project, limit=limit))
+        if kind == "resource":
+            return await self._transaction.resources.page(ResourceQuery(project=project, limit=limit))
+        view = await visible_view(self._transaction, self._caller)
+        groups = await self._transaction.tasks.groups(user, view)
+        query = TaskQuery(user=user, view=view, order="updated", limit=limit)
+        return sum(group.total for group in groups), await self._transaction.tasks.page(query)
 
     async def complete(self, parsed: ParsedQuery) -> ParsedQuery:
         """Return the query with the beginnings of words that occur.

@@ -75,6 +75,14 @@ class SearchService:
         libraries = await self.library_index() if wants_libraries(query.kinds) else NO_LIBRARIES
         return await self._store.read(caller, search_ranked, query, libraries, slow=True)
 
+    async def newest(self, caller: Caller, query: RankedQuery) -> RankedPage:
+        """Return a page of all items of the kinds of a query, last changed first; see `list_newest`."""
+        from dittybag.services.library_search import NO_LIBRARIES
+        from dittybag.services.ranked_search import list_newest, wants_libraries
+
+        libraries = await self.library_index() if wants_libraries(query.kinds) else NO_LIBRARIES
+        return await self._store.read(caller, list_newest, query, libraries, slow=True)
+
     async def library_index(self) -> LibraryIndex:
         """Return the index of the library prompts, empty if there are no libraries."""
         from dittybag.services.library_search import NO_LIBRARIES, LibrarySearch

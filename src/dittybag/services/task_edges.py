@@ -21,9 +21,9 @@ async def require_edges(
     """Raise an error if a task cannot have these edges: to tasks that do not exist, or in a cycle."""
     new = [blocker for blocker in blocked_by if blocker not in task.blocked_by]
     for blocker in new:
-        await _require_task(transaction, caller, blocker, "blocked_by")
+        await require_task(transaction, caller, blocker, "blocked_by")
     if parent is not None and parent != task.parent:
-        found = await _require_task(transaction, caller, parent, "parent")
+        found = await require_task(transaction, caller, parent, "parent")
         # The parent will wait for the task.
         await require_unlocked(transaction, caller, found.project_id)
     # A task waits for those that block it, and its parent waits for it. Nothing waits for a new task.
@@ -45,7 +45,8 @@ async def require_no_cycle(transaction: Transaction, task: int) -> None:
         raise TaskCycle([f"task {number}" for number in (task, *path)])
 
 
-async def _require_task(transaction: Transaction, caller: Caller, id: int, field: str) -> Task:
+async def require_task(transaction: Transaction, caller: Caller, id: int, field: str) -> Task:
+    """Return a task that a field or a filter names. Raises `Invalid`."""
     try:
         return await find_task(transaction, caller, id)
     except TaskNotFound:

@@ -10,7 +10,16 @@ from msgspec.structs import replace
 
 from dittybag.domain.changes import Change, Purged, require_content
 from dittybag.domain.entities import ENTITY_TYPES, Entity
-from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound, TaskNotFound, checked, require
+from dittybag.domain.errors import (
+    ChangedMeanwhile,
+    ChangeNotFound,
+    Invalid,
+    Problem,
+    TaskNotFound,
+    checked,
+    clip,
+    require,
+)
 from dittybag.domain.ports import Store, Transaction, Write
 from dittybag.domain.queries import DEEP_OFFSET, TaskQuery
 from dittybag.domain.tasks import (
@@ -28,6 +37,7 @@ from dittybag.domain.tasks import (
     comment_problem,
     problems,
 )
+from dittybag.domain.text import near_matches
 from dittybag.services.caller import (
     Caller,
     ScopedStore,
@@ -57,6 +67,9 @@ if TYPE_CHECKING:
 
 #: The fields of a task that are lists, in which nothing occurs twice.
 _LISTS: Final = ("blocked_by", "labels", "links")
+#: The labels of this many tasks are compared with one that no task has, and so many of them are named.
+_MAX_LABELLED: Final = 500
+_MAX_NAMED: Final = 10
 
 
 class TaskStats(Struct, frozen=True):
@@ -120,6 +133,7 @@ async def find_own_tasks(transaction: Transaction, caller: Caller, ids: Sequence
 
 async def page_tasks(transaction: Transaction, caller: Caller, query: TaskQuery) -> list[Task]:
     """Return tasks of the caller by descending priority, then in creation order."""
+    await _require_filter(transaction, caller, query.statuses, query.parent)
     view = await visible_view(transaction, caller)
     return await transaction.tasks.page(replace(query, user=caller.user, view=view))
 
@@ -284,11 +298,37 @@ async def list_tasks(
 ) -> TaskColumn:
     """Return the number of matching tasks and a page of them."""
     checked_query(filter.text)
+    await _require_filter(transaction, caller, filter.statuses, filter.parent)
     view = await visible_view(transaction, caller)
     _, [found] = await transaction.tasks.columns(
         caller.user, filter, None, [0], span=range(1), order=order, limit=limit, offset=offset, view=view
     )
     return found
+
+
+async def _require_filter(
+    transaction: Transaction, caller: Caller, statuses: Sequence[str], parent: int | None
+) -> None:
+    """Raise `Invalid` for a filter that no task can match, whose empty list would look like an answer."""
+    require(problem for status in statuses for problem in problems(status=status))
+    if parent is not None:
+        from dittybag.services.task_edges import require_task
+
+        await require_task(transaction, caller, parent, "parent")
+
+
+async def require_label(transaction: Transaction, caller: Caller, label: str) -> None:
+    """Raise `Invalid`, with the labels of other tasks, if no task has a label."""
+    query = TaskQuery(
+        user=caller.user, view=await visible_view(transaction, caller), labels=(label,), limit=1
+    )
+    if await transaction.tasks.page(query):
+        return
+    newest = await transaction.tasks.page(replace(query, labels=(), order="updated", limit=_MAX_LABELLED))
+    labels = list(dict.fromkeys(label for task in newest for label in task.labels))
+    named = near_matches(label, labels, _MAX_NAMED) or labels[:_MAX_NAMED]
+    others = f"; labels are for example {', '.join(named)}" if named else ""
+    raise Invalid([Problem("label", f"no task has the label '{clip(label, 60)}'{others}")])
 
 
 async def task_board(
@@ -449,6 +489,7 @@ class TaskService:
     delete_all = writing(delete_tasks, checked=True)
     search = reading(search_tasks, slow=True)
     listing = reading(list_tasks, slow=True)
+    require_label = reading(require_label, slow=True)
     board = reading(task_board, slow=True)
     completion_counts = reading(completion_counts, slow=True)
     latest_change = reading(latest_task_change)

@@ -12,7 +12,16 @@ from urllib.parse import parse_qsl, quote, urlencode
 from msgspec import Struct
 
 from dittybag.domain.accounts import Principal
-from dittybag.domain.errors import Conflict, DittybagError, Invalid, NotAllowed, NotFound, StorageError
+from dittybag.domain.errors import (
+    Conflict,
+    DittybagError,
+    Invalid,
+    NotAllowed,
+    NotFound,
+    Problem,
+    StorageError,
+    clip,
+)
 from dittybag.domain.projects import Project
 from dittybag.http.asgi_messages import AsgiScope, Header, Headers, Receive, Send
 from dittybag.http.http_request import HttpRequest
@@ -165,8 +174,15 @@ class WebRequest:
         return parse_number(self.form.get(name, "")) or 0
 
     def chosen(self, name: str, choices: Iterable[T], default: T) -> T:
-        """Return the choice that a query parameter names, or the default."""
-        return next((choice for choice in choices if choice == self.query.get(name)), default)
+        """Return the choice that a query parameter names, or the default. Raises `Invalid`."""
+        value = self.query.get(name, "")
+        if not value:
+            return default
+        valid = list(choices)
+        if value not in valid:
+            problem = f"{name} must be one of {', '.join(map(str, valid))}, not '{clip(value, 60)}'"
+            raise Invalid([Problem(name, problem)])
+        return valid[valid.index(value)]
 
     @property
     def offset(self) -> int:

@@ -69,7 +69,7 @@ def local_time(at: int) -> datetime:
 
 
 def read_filters(request: WebRequest) -> dict[str, str]:
-    """Read the filters from the query. Invalid values are ignored; an empty string means any."""
+    """Read the filters from the query; an empty string means any. Raises `Invalid`."""
     return {
         "project": request.query.get("project", "").strip()[:QUERY_LENGTH],
         "label": request.query.get("label", "").strip()[:LABEL_LENGTH],
