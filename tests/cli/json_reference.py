@@ -46,8 +46,6 @@ task add "Write the tests" -p website -P 4 -d 2026-02-19 --notes "Start with log
 task add Publish -p website --blocked-by 1
 task add Announce -p website --parent 2
 task list
-task board
-task stats
 task graph -p website
 task next -p website --as ann
 task renew 1 --fence {fence}

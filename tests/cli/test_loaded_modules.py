@@ -30,7 +30,7 @@ INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
 LIST_PROMPTS = b'{"jsonrpc":"2.0","id":2,"method":"prompts/list"}\n'
 
 #: Slow to import, and needed by few commands.
-HEAVY = {"anyascii", "asyncpg", "importlib.metadata", "jwt", "markdown_it", "minijinja", "pygments", "rich"}
+HEAVY = {"anyascii", "asyncpg", "importlib.metadata", "jwt", "markdown_it", "minijinja", "pygments"}
 HEAVY |= {"ssl", "uvicorn", "uvloop", "watchfiles", "yaml", "http", "email", "json", "urllib.parse"}
 HEAVY |= {"typing_extensions"}
 #: Loaded by msgspec, `logging` and asyncio otherwise.
@@ -125,7 +125,7 @@ def test_a_server_on_http_loads_the_web_ui_with_its_first_page(tmp_path: Path) -
             assert b"serverInfo" in response.read()
         process.send_signal(signal.SIGTERM)
         modules = loaded(process)
-    require_not_loaded(modules, "asyncpg", "jwt", "markdown_it", "minijinja", "pygments", "rich", "yaml")
+    require_not_loaded(modules, "asyncpg", "jwt", "markdown_it", "minijinja", "pygments", "yaml")
     require_not_loaded(modules, "dittybag.cli.commands", "dittybag.clients", "dittybag.exchange")
     require_not_loaded(modules, "dittybag.identity", "dittybag.web.app", "rare-collections")
     # A session is stored, so there is a writer, which maintains the file and may start its backup. `dittybag

@@ -336,53 +336,6 @@ def test_a_terminal_shows_priorities_dates_and_status_in_colour(tmp_path: Path) 
     assert "\x1b[38;5;196m" in run_in_terminal(tmp_path, "task", "show", "1")
 
 
-def test_stats_draw_bars(tmp_path: Path) -> None:
-    for project in ("auth", "web"):
-        dittybag(tmp_path, "project", "create", project)
-    for title, project, priority in [("a", "auth", 5), ("b", "auth", 3), ("c", "web", 3), ("d", "", 3)]:
-        dittybag(tmp_path, "task", "add", title, "-p", project, "-P", str(priority))
-    dittybag(tmp_path, "task", "done", "1", "3")
-    full, half = "#" * 30, "#" * 15
-    assert dittybag(tmp_path, "task", "stats").stdout == (
-        "project\n"
-        f"  auth          1/2  {half}{'.' * 15}\n"
-        f"  (no project)  0/1  {'.' * 15}\n"
-        f"  web           1/1  {half}\n"
-        "\n"
-        "priority\n"
-        f"  5  1/1  {'#' * 10}\n"
-        f"  3  1/3  {'#' * 10}{'.' * 20}\n"
-        "\n"
-        "2 of 4 completed (50%)\n"
-    )
-    drawn = run_in_terminal(tmp_path, "task", "stats", variables={"PYTHONIOENCODING": "utf-8"})
-    assert f"auth          1/2  \x1b[32m{'█' * 15}\x1b[0m{'░' * 15}\n" in drawn
-    ascii_only = run_in_terminal(tmp_path, "task", "stats", variables={"PYTHONIOENCODING": "latin-1"})
-    assert f"auth          1/2  \x1b[32m{half}\x1b[0m{'.' * 15}\n" in ascii_only
-    assert data(dittybag(tmp_path, "task", "stats", "--json")) == {
-        "by_project": [
-            {"project": "auth", "total": 2, "completed": 1},
-            {"project": None, "total": 1, "completed": 0},
-            {"project": "web", "total": 1, "completed": 1},
-        ],
-        "by_priority": [
-            {"priority": 5, "total": 1, "completed": 1},
-            {"priority": 3, "total": 3, "completed": 1},
-        ],
-        "total": 4,
-        "completed": 2,
-        "completion_rate": 50.0,
-    }
-    dittybag(tmp_path, "task", "done", "2", "4")
-    assert f"  auth          2/2  {full}\n" in dittybag(tmp_path, "task", "stats").stdout
-
-
-def test_stats_without_tasks_have_a_hint(tmp_path: Path) -> None:
-    empty = dittybag(tmp_path, "task", "stats")
-    assert (empty.stdout, empty.stderr.splitlines()[0]) == ("", "No tasks yet")
-    assert data(dittybag(tmp_path, "task", "stats", "--json"))["completion_rate"] == 0
-
-
 def test_workspaces_are_separate(tmp_path: Path) -> None:
     dittybag(tmp_path, "task", "add", "x", "--workspace", "work")
     assert list_ids(tmp_path) == []

@@ -20,7 +20,7 @@ _COMMANDS: Final = {
     "prompt": ("list", "render", "show"),
     "resource": ("list", "show"),
     "tag": ("list", "show"),
-    "task": ("graph", "list", "show", "stats"),
+    "task": ("graph", "list", "show"),
     "token": ("list",),
     "user": ("list",),
 }

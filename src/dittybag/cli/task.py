@@ -11,7 +11,6 @@ from dittybag.cli.lazy_group import LazyGroup
 #: The commands, and the module and function of each.
 _COMMANDS: Final = {
     "add": ("task_edit", "add"),
-    "board": ("task_board", "board"),
     "claim": ("task_queue", "claim"),
     "comment": ("task_edit", "comment"),
     "delete": ("task_edit", "delete"),
@@ -27,7 +26,6 @@ _COMMANDS: Final = {
     "reopen": ("task_status", "reopen"),
     "review": ("task_status", "review"),
     "show": ("task_show", "show"),
-    "stats": ("task_list", "stats"),
     "update": ("task_edit", "update"),
 }
 

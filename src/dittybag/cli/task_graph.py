@@ -1,62 +1,65 @@
-"""`dittybag task graph`."""
+"""`dittybag task graph`: the graph of tasks as a Mermaid flowchart."""
 
 from __future__ import annotations
 
-import sys
+import re
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from dittybag.cli.error_output import use_json, wants_json
+from dittybag.cli.error_output import wants_json
 from dittybag.cli.output import hint, note, print_json
 from dittybag.cli.read_input import text, usage_error
-from dittybag.cli.strict_options import StrictCommand, renamed_option
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.task_options import chosen_project
 from dittybag.cli.task_reference import find_id
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.display import format_count
+from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
-    from dittybag.domain.task_graph import GraphTask, TaskGraph
+    from dittybag.domain.task_graph import GraphTask, TaskGraph, TaskState
     from dittybag.services.workspace import WorkspaceSession
 
-_FORMATS: Final = ("tree", "mermaid", "json", "svg")
-#: At most this many tasks of the critical path are named below a tree.
-_MAX_NAMED: Final = 12
+#: Mermaid draws no more than this unless it is configured to.
+_MAX_EDGES: Final = 500
+_TITLE_LENGTH: Final = 80
+
+#: Beside letters and digits. All others are written as numbers, also those that begin lists or headings in
+#: Markdown, and letters that Mermaid uses for its own escapes.
+_PLAIN: Final = frozenset(" ,?!()/")
+_OWN_ESCAPES: Final = frozenset("ﬂ°¶ß")
+#: Mermaid finds formulas, icons and its own escapes even if they are written as numbers. A space of no width
+#: after these keeps them apart.
+_MEANINGFUL: Final = r"\$(?=\$)|:(?=fa-)|ﬂ(?=°)|¶(?=ß)"
+_NO_SPACE: Final = "\u200b"
+
+_CLASSES: Final[dict[TaskState, str]] = {
+    "ready": "fill:#e2f3e7,stroke:#22683a,color:#241c15",
+    "blocked": "fill:#f3eee6,stroke:#b5a898,color:#241c15",
+    "doing": "fill:#e3f0fa,stroke:#1d5a8c,color:#241c15",
+    "review": "fill:#fdf1d6,stroke:#7a5200,color:#241c15",
+    "done": "fill:#ffffff,stroke:#8fb89b,color:#685c50",
+    "dropped": "fill:#ffffff,stroke:#d8cec0,color:#685c50,stroke-dasharray:4",
+}
 
 
 @click.command("graph", StrictCommand)
 @click.argument("task", metavar="[TASK]", type=text, required=False)
 @click.option("--include-done", "everything", is_flag=True, help="Include done and dropped tasks.")
-@renamed_option("--all", "--include-done")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(_FORMATS),
-    default="tree",
-    show_default=True,
-    help="What to print: a tree, a Mermaid flowchart, JSON, or an SVG picture.",
-)
 @in_project
-def graph(task: str | None, options: WorkspaceOptions, *, everything: bool, format_: str) -> None:
-    """Show which open tasks wait for which, or those around one task.
-
-    In the tree, a task is above those that it waits for, its parts included. The critical path is the
-    longest chain of open tasks.
+def graph(task: str | None, options: WorkspaceOptions, *, everything: bool) -> None:
+    """Print a Mermaid flowchart of the open tasks that wait for each other, or of those around one task.
 
     \b
     Examples:
-      dittybag task graph
       dittybag task graph 12
-      dittybag task graph -p website --format mermaid
-      dittybag task graph --include-done --format svg > tasks.svg
+      dittybag task graph -p website > tasks.mmd
     """
     if task is not None and options.project is not None:
         usage_error("TASK and --project cannot be used together")
-    if wants_json() and format_ not in ("tree", "json"):
-        usage_error(f"--json and --format {format_} cannot be used together")
-    use_json(is_json=wants_json() or format_ == "json")
 
     async def find(session: WorkspaceSession) -> tuple[TaskGraph, int | None]:
         project = await chosen_project(session, options)
@@ -67,19 +70,18 @@ def graph(task: str | None, options: WorkspaceOptions, *, everything: bool, form
     found, root = options.run(find)
     if root is not None and not everything:
         found = _without_ended(found, root)
-    now = time.time_ns() // 1000
+    lines = list(mermaid_lines(found, time.time_ns() // 1000))
     if wants_json():
-        print_json(_graph_data(found, now))
-    elif format_ == "svg":
-        _print_svg(found, now, root)
-    elif not found.tasks:
+        print_json({"flowchart": "\n".join(lines), "left_out": found.left_out})
+        return
+    if not found.tasks:
         click.echo("No tasks found" if everything else "No open tasks found", err=True)
         hint("to add a task, run: dittybag task add TITLE")
-    elif format_ == "mermaid":
-        _print_mermaid(found, now)
-    else:
-        _print_tree(found, now, root)
-    if found.left_out and not wants_json():
+        return
+    click.echo("\n".join(lines))
+    if sum("->" in line for line in lines) > _MAX_EDGES:
+        note(f"Mermaid draws at most {_MAX_EDGES} edges, unless you raise its setting maxEdges")
+    if found.left_out:
         note(f"{format_count(found.left_out, 'task')} left out; use --project to see fewer")
 
 
@@ -91,84 +93,35 @@ def _without_ended(found: TaskGraph, root: int) -> TaskGraph:
     )
 
 
-# Formats
+def mermaid_lines(graph: TaskGraph, now: int) -> Iterator[str]:
+    """Yield the lines of a flowchart: solid edges to what waits, dotted edges from parts."""
+    yield "flowchart LR"
+    for _, task in sorted(graph.tasks.items()):
+        yield f"    {_describe(task, now)}"
+    for _, task in sorted(graph.tasks.items()):
+        for blocker in task.blocked_by:
+            if blocker in graph.tasks and graph.tasks[blocker].parent != task.id:
+                yield f"    t{blocker} --> t{task.id}"
+        if task.parent in graph.tasks:
+            yield f"    t{task.id} -.-> t{task.parent}"
+    states = {task.state(now) for task in graph.tasks.values()}
+    for state, style in _CLASSES.items():
+        if state in states:
+            yield f"    classDef {state} {style}"
 
 
-def _print_tree(found: TaskGraph, now: int, root: int | None) -> None:
-    import shutil
-
-    from dittybag.cli.task_tree import choose_signs, tree_lines
-    from dittybag.domain.task_order import all_blocked, critical_path, work_order
-
-    signs = choose_signs()
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in tree_lines(found, now, signs, width, root):
-        click.echo(_printable(line.branches) + click.style(_printable(line.text), **line.style))
-    path = critical_path(found)
-    if path or root is not None:
-        click.echo()
-    if path:
-        named = ", ".join(map(str, path[:_MAX_NAMED])) + (", ..." if len(path) > _MAX_NAMED else "")
-        click.echo(f"Critical path: {format_count(len(path), 'task')} ({named})")
-    if root is not None:
-        order = work_order(found, only_open=True)
-        directly, in_all = len(order.blocked.get(root, ())), len(all_blocked(order, root))
-        click.echo(f"Task {root} blocks {format_count(directly, 'task')} directly, {in_all:,} in all")
+def _describe(task: GraphTask, now: int) -> str:
+    worker = task.worker(now)
+    facts = f"{task.id} !{task.priority}{f' {one_line(worker, 40)}' if worker else ''}"
+    label = f"{escape_label(facts)}<br/>{escape_label(one_line(task.title, _TITLE_LENGTH))}"
+    return f't{task.id}["{label}"]:::{task.state(now)}'
 
 
-def _printable(text: str) -> str:
-    """Replace what standard output cannot encode."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)
-
-
-def _print_mermaid(found: TaskGraph, now: int) -> None:
-    from dittybag.cli.task_mermaid import MAX_EDGES, mermaid_lines
-
-    lines = list(mermaid_lines(found, now))
-    click.echo("\n".join(lines))
-    if sum("->" in line for line in lines) > MAX_EDGES:
-        note(f"Mermaid draws at most {MAX_EDGES} edges, unless you raise its setting maxEdges")
-
-
-def _print_svg(found: TaskGraph, now: int, root: int | None) -> None:
-    from dittybag.web.task_graph_svg import draw_graph
-
-    picture = draw_graph(found, now, selected=root)
-    click.echo(picture.svg)
-    if picture.left_out > found.left_out:
-        note(f"the picture shows {picture.drawn:,} of {format_count(len(found.tasks), 'task')}")
-    if picture.left_out_edges:
-        note(f"the picture leaves out {format_count(picture.left_out_edges, 'edge')}")
-
-
-def _graph_data(found: TaskGraph, now: int) -> dict[str, Any]:
-    from dittybag.domain.task_order import count_blocked, critical_path, layers, work_order
-
-    order = work_order(found)
-    layer = layers(order)
-    is_open = work_order(found, only_open=True)
-    in_all = count_blocked(is_open)
-    return {
-        "tasks": [
-            {
-                **_task_data(found.tasks[node], now),
-                "layer": layer[node],
-                "blocks": len(is_open.blocked.get(node, ())),
-                "blocks_in_all": in_all.get(node, 0),
-            }
-            for node in order.ids
-        ],
-        "edges": [{"from": edge.source, "to": edge.target, "kind": edge.kind} for edge in order.edges],
-        "critical_path": critical_path(found),
-        "ready": [node for node in order.ids if found.tasks[node].state(now) == "ready"],
-        "left_out": found.left_out,
-    }
-
-
-def _task_data(task: GraphTask, now: int) -> dict[str, Any]:
-    from dittybag.domain.entities import struct_data
-    from dittybag.domain.times import iso
-
-    until = None if task.held_until is None else iso(task.held_until)
-    return {**struct_data(task), "held_until": until, "state": task.state(now)}
+def escape_label(text: str) -> str:
+    """Return a text so that Mermaid shows it as it is: no Markdown, no HTML, no end of the label."""
+    return "".join(
+        letter
+        if (letter.isalnum() or letter in _PLAIN) and letter not in _OWN_ESCAPES
+        else f"#{ord(letter)};"
+        for letter in re.sub(_MEANINGFUL, rf"\g<0>{_NO_SPACE}", text)
+    )

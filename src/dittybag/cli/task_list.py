@@ -1,4 +1,4 @@
-"""`dittybag task list` and `stats`."""
+"""`dittybag task list`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dittybag.cli.read_input import text, usage_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.task_options import chosen_project, label_option, local_now, parse_due_date
 from dittybag.cli.task_output import is_overdue, print_tasks
-from dittybag.cli.workspace_options import WorkspaceOptions, in_project, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain import due_dates
 from dittybag.domain.queries import TaskQuery, TaskSort
 from dittybag.domain.tasks import NO_PROJECT, PRIORITIES, STATUSES, Task
@@ -207,18 +207,3 @@ def _query(user: str, project: str | None, filters: _Filters, now: datetime) -> 
         is_reversed=filters.reverse,
         limit=None if filters.overdue else filters.max_tasks + 1,
     )
-
-
-@click.command("stats", StrictCommand)
-@in_workspace
-def stats(options: WorkspaceOptions) -> None:
-    """Show completion charts by project and by priority.
-
-    \b
-    Example:
-      dittybag task stats
-    """
-    from dittybag.cli.task_bars import print_charts
-
-    groups = options.run(lambda session: session.workspace.tasks.groups(session.caller))
-    print_charts(groups)

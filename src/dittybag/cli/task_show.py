@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from dittybag.domain.task_graph import GraphTask
     from dittybag.services.task_details import TaskDetails
     from dittybag.services.workspace import WorkspaceSession
-
-#: The length of the bar that shows how many parts are done.
-_BAR: Final = 20
 
 
 @click.command("show", StrictCommand, short_help="Show a task with its parts, comments and blockers.")
@@ -114,10 +111,8 @@ def print_task(
 
 def _print_related(details: TaskDetails) -> None:
     if details.parts:
-        from dittybag.cli.task_bars import progress_bar
-
         done, total = _count_done(details.parts), len(details.parts)
-        print_group(f"Parts: {done} of {total} done {progress_bar(done, total, _BAR)}", details.parts)
+        print_group(f"Parts: {done} of {total} done", details.parts)
     print_group("Waits for" if _is_waiting(details) else "Waited for", details.blockers)
     print_group("Blocks" if not details.task.ended else "Blocked", details.blocked)
 
