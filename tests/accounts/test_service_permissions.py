@@ -163,7 +163,6 @@ CASES: dict[str, ServiceCall] = {
     ),
     "prompts.by_tags": reads(lambda it, who, populated: it.by_tags(who, ["a"], 10, 0)),
     "prompts.tags": reads(lambda it, who, populated: it.tags(who)),
-    "prompts.retag": writes(lambda it, who, populated: it.retag(who, ONE, add=["b"])),
     "prompts.retag_all": writes(lambda it, who, populated: it.retag_all(who, [ONE], add=["b"])),
     "prompts.move_all": writes(lambda it, who, populated: it.move_all(who, [ONE], "default")),
     "prompts.rename_tag": writes(lambda it, who, populated: it.rename_tag(who, "a", "b")),

@@ -34,7 +34,6 @@ prompt list
 prompt show code-review
 prompt update greet --title Greeting --description "Says hello"
 prompt render code-review language=Python
-prompt run greet --dry-run
 prompt edit greet
 resource add api.md --title API --description "All calls"
 resource add notes.txt
@@ -63,10 +62,7 @@ task import tasks.csv
 task add "Buy tea"
 task delete 4
 tag list
-tag show review
-tag add greet quality
-tag rename quality good
-tag remove greet good
+tag rename strict exact
 library new team
 library list
 library show team
@@ -341,7 +337,7 @@ def command_name(line: str) -> str:
 
 
 #: Commands that print JSON only with an option, or another object without it.
-MODES: Final = ("open", "prompt run")
+MODES: Final = ("open",)
 
 
 #: Commands that have commands of their own.

@@ -165,6 +165,7 @@ def test_a_repeated_option_is_refused_instead_of_ignored(
         ("log", "dittybag history"),
         ("ui", "dittybag open"),
         ("prompt lsit", "dittybag prompt list"),
+        ("project new x", "dittybag project create"),
         ("prompt list --serch x", "--search"),
     ],
 )
@@ -174,7 +175,7 @@ def test_an_unknown_word_is_reported_with_what_may_have_been_meant(
     refused = dittybag(tmp_path, *typed.split(), status=2).stderr.splitlines()
     assert re.fullmatch(r"error: Unknown (command '\w+'|option --serch)", refused[0])
     assert refused[1] == f"hint: did you mean {meant}?"
-    assert re.fullmatch(r"hint: for help, run: dittybag( prompt| prompt list)? --help", refused[2])
+    assert re.fullmatch(r"hint: for help, run: dittybag( prompt| prompt list| project)? --help", refused[2])
 
 
 def test_an_incorrect_command_line_is_reported_as_other_errors_are(tmp_path: Path) -> None:
@@ -184,27 +185,6 @@ def test_an_incorrect_command_line_is_reported_as_other_errors_are(tmp_path: Pat
         "hint: usage: dittybag prompt show [OPTIONS] NAME\n"
         "hint: for help, run: dittybag prompt show --help\n"
     )
-    assert (
-        "error: --all was renamed to --include-done\n"
-        in dittybag(tmp_path, "task", "graph", "--all", status=2).stderr
-    )
-    assert (
-        "error: --all was renamed to --include-revoked\n"
-        in dittybag(tmp_path, "token", "list", "--all", status=2).stderr
-    )
-
-
-def test_commands_have_the_names_of_the_shell(tmp_path: Path) -> None:
-    dittybag(tmp_path, "prompt", "add", "a", "Hello")
-    assert dittybag(tmp_path, "prompt", "ls").stdout == dittybag(tmp_path, "prompt", "list").stdout
-    assert dittybag(tmp_path, "prompt", "cat", "a").stdout == "Hello"
-    dittybag(tmp_path, "tag", "add", "a", "x")
-    assert "Renamed" in dittybag(tmp_path, "tag", "mv", "x", "y").stdout
-    assert "Deleted" in dittybag(tmp_path, "prompt", "rm", "a").stdout
-    assert "Created" in dittybag(tmp_path, "project", "new", "b").stdout
-    listed = dittybag(tmp_path, "tag", "-h").stdout
-    for names in ("add, new", "list, ls", "remove, rm", "rename, mv", "show, cat"):
-        assert f"\n  {names} " in listed
 
 
 @pytest.mark.parametrize("pair", ALL_COMMANDS, ids=command_path_of)

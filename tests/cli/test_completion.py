@@ -224,7 +224,6 @@ def test_stored_names_complete(tmp_path: Path) -> None:
     assert of("prompt", "render", "team:") == ["team:commit"]
     assert of("library", "show", "") == ["team"]
     assert of("prompt", "list", "--tag", "") == ["fun"]
-    assert of("tag", "add", "greet", "f") == ["fun"]
     assert of("resource", "show", "") == ["api.md"]
     assert of("resource", "show", "dittybag://") == ["dittybag://resources/api.md"]
     assert described_completions(home, "task", "done", "") == [("3", "Three"), ("1", "One")]

@@ -22,7 +22,7 @@ NOT_CREATING = [
     ("resource", "update", "x", "--title", "y"),
     ("task", "list"),
     ("task", "done", "1"),
-    ("tag", "add", "x", "y"),
+    ("tag", "rename", "x", "y"),
     ("project", "list"),
     ("project", "rename", "x", "y"),
     ("search", "x"),

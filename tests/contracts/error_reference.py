@@ -31,8 +31,6 @@ MARKER = "<!-- Generated below this line by: python -m tests.contracts.error_ref
 
 #: Codes that only commands have, because they concern the command line.
 COMMAND_CODES: Final = {
-    "COMMAND_NOT_EXECUTABLE": "`prompt run`: the program cannot be executed (exit status 126)",
-    "COMMAND_NOT_FOUND": "`prompt run`: the program does not exist (exit status 127)",
     "DIFFERENT_THINGS": "`diff`: the two changes concern different things",
     "LATER_CHANGES": "`undo`: later changes would be overwritten; `--force` does it anyway",
     "NONE_READY": "`task next`: no task was ready, or became ready in time",

@@ -109,9 +109,8 @@ class _LazyGroup(StrictGroup):
 )
 @click.option("--version", is_flag=True, help="Show the version.")
 @click.option("--verbose", is_flag=True, help="With --version, show the details that a bug report needs.")
-@click.option("--no-pager", is_flag=True, help="Show long output without a pager.")
 @click.pass_context
-def dittybag(ctx: click.Context, *, version: bool, verbose: bool, no_pager: bool) -> None:
+def dittybag(ctx: click.Context, *, version: bool, verbose: bool) -> None:
     """Share prompts, resources and tasks with your AI agents over MCP.
 
     Start with `dittybag demo` for a tour, `dittybag connect` to add Dittybag to your MCP clients, or
@@ -125,10 +124,6 @@ def dittybag(ctx: click.Context, *, version: bool, verbose: bool, no_pager: bool
         ctx.exit()
     if verbose:
         raise click.UsageError("--verbose requires --version")
-    if no_pager:
-        from dittybag.cli.pager import turn_off
-
-        turn_off()
     if ctx.invoked_subcommand is None:
         for name in {"json", "project"} & shared_values(ctx).keys():
             raise click.UsageError(f"--{name} requires a command")

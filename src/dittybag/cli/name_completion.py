@@ -152,13 +152,6 @@ def _arguments_of(settings: Settings, prompt: str) -> tuple[Argument, ...]:
     return read_names(settings, read)
 
 
-def _arguments_or_files(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-    """Complete the arguments of a prompt, and files after `--`."""
-    from dittybag.cli.prompt_run import PROGRAM
-
-    return (_files if PROGRAM in ctx.meta else _arguments)(ctx, incomplete)
-
-
 def _pages(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     from dittybag.cli.open_ import PAGES
 
@@ -186,8 +179,6 @@ _PARAMETERS: Final[dict[str, Completer]] = {
     "prompt show name": _prompts,
     "prompt render name": _all_prompts,
     "prompt render values": _arguments,
-    "prompt run name": _all_prompts,
-    "prompt run values": _arguments_or_files,
     "prompt add tags": _tags,
     "prompt add file": _files,
     "prompt edit name": _prompts,
@@ -195,11 +186,6 @@ _PARAMETERS: Final[dict[str, Completer]] = {
     "prompt update tags": _tags,
     "prompt update file": _files,
     "prompt delete names": _prompts,
-    "tag show tag": _tags,
-    "tag add prompt": _prompts,
-    "tag add tags": _tags,
-    "tag remove prompt": _prompts,
-    "tag remove tags": _tags,
     "tag rename old": _tags,
     "tag rename new": _tags,
     "resource add sources": _files,

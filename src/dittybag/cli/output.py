@@ -5,6 +5,7 @@ Data goes to standard output, everything else to standard error.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import unicodedata
@@ -24,6 +25,8 @@ from dittybag.domain.text import one_line
 from dittybag.domain.times import iso
 
 if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
+
     from dittybag.cli.table import Column
     from dittybag.domain.progress import ReportProgress
 
@@ -200,10 +203,23 @@ def terminal_safe(text: str) -> str:
     )
 
 
+def echo_long(text: str) -> None:
+    """Print a text and the end of its last line, in a pager if it is longer than the terminal."""
+    import shutil
+
+    text = text.removesuffix("\n")
+    if sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines:
+        # Quit if it fits on a screen after all, show colours, keep the screen.
+        os.environ.setdefault("LESS", "FRX")
+        click.echo_via_pager(text, color=not os.environ.get("NO_COLOR"))
+    else:
+        click.echo(text)
+
+
 def write_text(content: str) -> None:
     """Print an untrusted text: byte for byte, but without control characters on a terminal."""
     if sys.stdout.isatty():
-        click.echo(terminal_safe(content), nl=not content.endswith("\n"))
+        echo_long(terminal_safe(content))
     else:
         click.echo(content.encode(), nl=False)
 
@@ -227,8 +243,12 @@ def format_path(path: str) -> str:
 
 def print_diff(lines: Iterable[str], *, err: bool = False) -> None:
     """Print the lines of a unified diff of untrusted texts, in colours. `err`: to standard error."""
-    for line in lines:
-        click.secho(terminal_safe(line), fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]), err=err)
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    styled = [click.style(terminal_safe(line), fg=colours.get(line[:1])) for line in lines]
+    if err:
+        click.echo("\n".join(styled), err=True)
+    elif styled:
+        echo_long("\n".join(styled))
 
 
 # Progress
@@ -236,19 +256,49 @@ def print_diff(lines: Iterable[str], *, err: bool = False) -> None:
 
 @contextmanager
 def progress() -> Iterator[ReportProgress]:
-    """Show progress on one line of a terminal and clear it at the end; without a terminal, show nothing."""
+    """Show progress on a terminal; without a terminal, show nothing."""
     if not sys.stderr.isatty():
         yield lambda step, done=0, total=0, /: None
         return
-    from dittybag.cli.progress_bar import ProgressBar
-
-    bar = ProgressBar()
+    line = _ProgressLine()
     try:
-        yield bar.show
+        yield line.show
     finally:
-        bar.clear()
+        line.finish()
+
+
+class _ProgressLine:
+    """A bar for each step that has a total, one below the other; the names of other steps, in one place."""
+
+    def __init__(self) -> None:
+        self._step = ""
+        self._bar: ProgressBar[int] | None = None
+
+    def show(self, step: str, done: int = 0, total: int = 0, /) -> None:
+        if step != self._step:
+            self.finish()
+            self._step = step
+        if not total:
+            import shutil
+
+            self._write(clip_line(step, shutil.get_terminal_size().columns - 4))
+            return
+        if self._bar is None:
+            self._bar = click.progressbar(length=total, label=step, file=sys.stderr)
+        self._bar.update(done - self._bar.pos)
+
+    def finish(self) -> None:
+        if self._bar is not None:
+            self._bar.render_finish()
+        elif self._step:
+            self._write("")
+        self._step, self._bar = "", None
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(f"\r\x1b[2K{text}")
+        sys.stderr.flush()
 
 
 def report_section(show: ReportProgress, verb: str, section: str, done: int, total: int) -> None:
     """Show the progress of an import or export, which counts each kind of data."""
-    show(f"{verb} {section}" if total else f"{verb} {section}: {done:,}", done, total)
+    show(f"{verb} {section}", done, total)

@@ -15,7 +15,6 @@ _COMMANDS: Final = {
     "edit": ("prompt_edit", "edit"),
     "list": ("prompt_read_commands", "list_prompts"),
     "render": ("prompt_read_commands", "render"),
-    "run": ("prompt_run", "run"),
     "show": ("prompt_read_commands", "show"),
     "update": ("prompt_write_commands", "update"),
 }

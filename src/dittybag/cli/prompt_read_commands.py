@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import click
 import msgspec
 
-from dittybag.cli.clipboard import copy_option, copy_text
 from dittybag.cli.colours import GREY, TEAL
 from dittybag.cli.error_output import wants_json
 from dittybag.cli.output import (
     clip_line,
+    echo_long,
     format_time,
     paged,
     print_list,
@@ -94,12 +94,19 @@ def list_prompts(options: WorkspaceOptions, tags: tuple[str, ...], query: str, l
       dittybag prompt list --tag git --search "commit message"
     """
     require(problems(tags=tags))
-    prompts, total = options.run(lambda session: search_prompts(session, query, tags, limit=limit))
+    prompts, total = options.run(lambda session: _search(session, query, tags, limit=limit))
     empty: tuple[str, ...] = ("No matching prompts",)
     if not (total or tags or query):
         add = "to add a prompt, run: dittybag prompt add NAME (or see dittybag import --help)"
         empty = ("No prompts yet", add, *projects_hint(options, "prompts"))
-    print_prompts(prompts, total, empty=empty)
+    print_list(
+        {"prompts": [_summary(prompt) for prompt in prompts], "total": total},
+        _COLUMNS,
+        [_row(prompt) for prompt in prompts],
+        empty=empty,
+        cell_styles=lambda row, name: _STYLES.get(name, {}),
+    )
+    print_rest(len(prompts), total)
 
 
 def projects_hint(options: WorkspaceOptions, kind: Literal["prompts", "resources"]) -> list[str]:
@@ -111,25 +118,13 @@ def projects_hint(options: WorkspaceOptions, kind: Literal["prompts", "resources
     return [f"other projects have {kind}: {listed}{more}; use --project NAME"] if names else []
 
 
-def print_prompts(prompts: Sequence[PromptSummary], total: int, *, empty: Sequence[str] = ()) -> None:
-    """Print a page of `total` matching prompts."""
-    print_list(
-        {"prompts": [_summary(prompt) for prompt in prompts], "total": total},
-        _COLUMNS,
-        [_row(prompt) for prompt in prompts],
-        empty=empty,
-        cell_styles=lambda row, name: _STYLES.get(name, {}),
-    )
-    print_rest(len(prompts), total)
-
-
 def _summary(prompt: PromptSummary) -> dict[str, Any]:
     fields = struct_data(prompt)
     del fields["description"], fields["argument_count"]
     return fields
 
 
-async def search_prompts(
+async def _search(
     session: WorkspaceSession, query: str, tags: Sequence[str], *, limit: int
 ) -> tuple[list[PromptSummary], int]:
     found: list[PromptSummary] = []
@@ -161,9 +156,8 @@ def _row(prompt: PromptSummary) -> tuple[str, ...]:
 @click.command("show", StrictCommand)
 @click.argument("name", type=text)
 @click.option("--raw", is_flag=True, help="Print only the content, also on a terminal.")
-@copy_option
 @in_project
-def show(name: str, options: WorkspaceOptions, *, raw: bool, copy: bool) -> None:
+def show(name: str, options: WorkspaceOptions, *, raw: bool) -> None:
     """Show a prompt. NAME is its name, id or title.
 
     If the output is a file or a pipe, only the content is printed, byte for byte.
@@ -174,12 +168,8 @@ def show(name: str, options: WorkspaceOptions, *, raw: bool, copy: bool) -> None
       dittybag prompt show code-review > review.md
     """
     prompt = get_prompt(options, name)
-    if copy:
-        copy_text(prompt.content)
     if wants_json():
         print_result(to_data(prompt))
-    elif copy:
-        return
     elif raw or not sys.stdout.isatty():
         write_text(prompt.content)
     else:
@@ -195,16 +185,17 @@ def _print_prompt(prompt: Prompt) -> None:
     from dittybag.cli.markdown_highlight import highlight
 
     title = f"  {clip_line(prompt.title)}" if prompt.title != prompt.name else ""
-    click.echo(click.style(prompt.name, bold=True) + title)
+    lines = [click.style(prompt.name, bold=True) + title]
     if prompt.description:
-        click.echo(terminal_safe(prompt.description))
+        lines.append(terminal_safe(prompt.description))
     if prompt.tags:
-        click.secho(f"tags: {', '.join(prompt.tags)}", dim=True)
-    for argument in prompt.arguments:
-        click.secho(f"argument: {_describe_argument(argument)}", dim=True)
-    click.secho(f"updated {format_time(prompt.updated_at)}, version {prompt.version}", dim=True)
-    click.echo()
-    click.echo(highlight(terminal_safe(prompt.content)), nl=not prompt.content.endswith("\n"))
+        lines.append(click.style(f"tags: {', '.join(prompt.tags)}", dim=True))
+    lines += [
+        click.style(f"argument: {_describe_argument(argument)}", dim=True) for argument in prompt.arguments
+    ]
+    updated = f"updated {format_time(prompt.updated_at)}, version {prompt.version}"
+    lines += [click.style(updated, dim=True), "", highlight(terminal_safe(prompt.content))]
+    echo_long("\n".join(lines))
 
 
 def _describe_argument(argument: Argument) -> str:
@@ -214,22 +205,16 @@ def _describe_argument(argument: Argument) -> str:
     return f"{argument.name}{need}{choices}{about}"
 
 
-arguments_option: Final = click.option(
+@click.command("render", StrictCommand)
+@click.argument("name", type=text)
+@click.argument("values", metavar="[KEY=VALUE]...", type=text, nargs=-1)
+@click.option(
     "--args-json",
     metavar="FILE",
     help="Read arguments from a file with a JSON object; `-` reads standard input.",
 )
-
-
-@click.command("render", StrictCommand)
-@click.argument("name", type=text)
-@click.argument("values", metavar="[KEY=VALUE]...", type=text, nargs=-1)
-@arguments_option
-@copy_option
 @in_project
-def render(
-    name: str, options: WorkspaceOptions, values: tuple[str, ...], args_json: str | None, *, copy: bool
-) -> None:
+def render(name: str, options: WorkspaceOptions, values: tuple[str, ...], args_json: str | None) -> None:
     """Render a prompt with the given arguments. NAME may be LIBRARY:PROMPT.
 
     On a terminal, the command asks for missing required arguments. A prompt with roles is printed with a
@@ -240,27 +225,18 @@ def render(
       dittybag prompt render explain-error error="no such table" language=SQL
       dittybag prompt render team:commit --args-json values.json
     """
-    rendered, messages = render_prompt(options, name, values, args_json)
-    if copy:
-        copy_text(rendered)
+    given = {**(_read_arguments(args_json) if args_json else {}), **_parse_pairs(values)}
+    messages = (_render_library if ":" in name else _render_stored)(options, name, given)
+    rendered = with_role_lines(messages)
     if wants_json():
         print_result(
             {"name": name, "text": rendered, "messages": [message._asdict() for message in messages]}
         )
-    elif not copy:
+    else:
         write_text(rendered)
 
 
-def render_prompt(
-    options: WorkspaceOptions, name: str, values: Sequence[str], args_json: str | None
-) -> tuple[str, Messages]:
-    """Render a stored prompt or one of a library: its text with role lines, and its messages."""
-    given = {**(_read_arguments(args_json) if args_json else {}), **parse_pairs(values)}
-    messages = (_render_library if ":" in name else _render_stored)(options, name, given)
-    return with_role_lines(messages), messages
-
-
-def parse_pairs(values: Sequence[str]) -> dict[str, str]:
+def _parse_pairs(values: Sequence[str]) -> dict[str, str]:
     """Return arguments of the form KEY=VALUE as a mapping, or exit."""
     pairs = {}
     for value in values:

@@ -138,7 +138,7 @@ def update(
 ) -> None:
     """Update a prompt. Fields that are not given stay the same.
 
-    Tags and arguments replace the existing ones. Use `dittybag tag add` to add a tag. If the arguments are
+    Tags and arguments replace the existing ones. If the arguments are
     the variables of the content, they follow a new content.
 
     \b

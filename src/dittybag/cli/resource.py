@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dittybag import files
-from dittybag.cli.clipboard import copy_option, copy_text
 from dittybag.cli.colours import GREY
 from dittybag.cli.error_output import ExitStatus, wants_json
 from dittybag.cli.lazy_group import LazyGroup
@@ -204,9 +203,8 @@ def _row(resource: Resource) -> tuple[str, ...]:
 @click.argument("name", metavar="NAME|URI", type=text)
 @click.option("-o", "--output", metavar="FILE", help="Write to a file; `-` is standard output.")
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
-@copy_option
 @in_project
-def show(name: str, options: WorkspaceOptions, *, output: str | None, force: bool, copy: bool) -> None:
+def show(name: str, options: WorkspaceOptions, *, output: str | None, force: bool) -> None:
     """Print a resource, or write it to a file.
 
     If the output is a file or a pipe, the content is written byte for byte.
@@ -217,11 +215,6 @@ def show(name: str, options: WorkspaceOptions, *, output: str | None, force: boo
       dittybag resource show logo.png -o logo.png
     """
     resource, content = options.run(lambda session: _read(session, name))
-    if copy:
-        if not resource.is_text:
-            refuse(f"Resource '{resource.name}' is binary ({resource.mime_type}); only text can be copied")
-        copy_text(content.decode())
-        return
     if output is not None and output != STREAM:
         _write_file(output, content, force=force)
         _print_saved(resource, "Wrote", to=f" to {label(output)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -94,16 +93,7 @@ class StrictCommand(_Strict):
         self.params += getattr(self.callback, _TAKEN, ())
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = list(args)
-        try:
-            rest = super().parse_args(ctx, args)
-        except click.MissingParameter as error:
-            from dittybag.cli.missing_names import pick_missing
-
-            picked = pick_missing(ctx, given, error.param)
-            if picked is None:
-                raise
-            rest = super().parse_args(ctx, [*given, "--", picked])
+        rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
             refuse_others(ctx)
             use_json(is_json="json" in shared_values(ctx))
@@ -118,27 +108,13 @@ class StrictCommand(_Strict):
             with formatter.indentation():
                 formatter.write_text(f"{listed}: see `dittybag --help`.")
 
-    def invoke(self, ctx: click.Context) -> Any:
-        if not sys.stdout.isatty():
-            return super().invoke(ctx)
-        from dittybag.cli.pager import paged_output
-
-        with paged_output(command_words(ctx)):
-            return super().invoke(ctx)
-
-
-def command_words(ctx: click.Context) -> str:
-    """Return the names of a command and its groups, such as `prompt show`, also if an alias was typed."""
-    own = ctx.command.name or ""
-    return own if ctx.parent is None or ctx.parent.parent is None else f"{command_words(ctx.parent)} {own}"
-
 
 def _takes_one_value(option: click.Option) -> bool:
     return not (option.multiple or option.is_flag or option.count)
 
 
 class StrictGroup(_Strict, click.Group):
-    """A group of strict commands, which also have the names of the shell, such as `ls`."""
+    """A group of strict commands, with summaries that are not cut."""
 
     command_class = StrictCommand
 
@@ -146,23 +122,10 @@ class StrictGroup(_Strict, click.Group):
         super().__init__(*arguments, **attributes)
         self.params += SHARED_OPTIONS
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        names = self.list_commands(ctx)
-        if args[0] not in names:
-            from dittybag.cli.command_aliases import command_name
-
-            args = [command_name(args[0], names), *args[1:]]
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from dittybag.cli.command_aliases import aliases_of
-
-        names = self.list_commands(ctx)
         rows = [
-            (", ".join([name, *aliases_of(name, names)]), command.get_short_help_str(_MAX_SUMMARY))
-            for name in names
+            (name, command.get_short_help_str(_MAX_SUMMARY))
+            for name in self.list_commands(ctx)
             if (command := self.get_command(ctx, name)) is not None and not command.hidden
         ]
         with formatter.section("Commands"):
@@ -180,21 +143,3 @@ def option_group(
         return function
 
     return add_options
-
-
-def renamed_option(old: str, new: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds a flag that was renamed: using it is an error that names the new one."""
-
-    def refuse(ctx: click.Context, param: click.Parameter, is_given: bool) -> None:  # noqa: FBT001  # of click
-        if is_given:
-            raise click.UsageError(f"{old} was renamed to {new}", ctx)
-
-    return click.option(
-        old,
-        hidden=True,
-        is_flag=True,
-        expose_value=False,
-        is_eager=True,
-        callback=refuse,
-        help=f"Renamed to {new}.",
-    )

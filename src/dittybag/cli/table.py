@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import click
 from msgspec import Struct
 
-from dittybag.cli.output import display_width, pad, terminal_safe
+from dittybag.cli.output import display_width, echo_long, pad, terminal_safe
 
 #: Minimum widths of columns that are cut, and of columns that are wrapped.
 _MIN_CUT: Final = 10
@@ -75,29 +75,31 @@ def print_table(
         shown = _fit(columns, widths, filled, shutil.get_terminal_size().columns)
     else:
         shown = [position for position, column in enumerate(columns) if not column.extra]
-    _print_row(names, columns, widths, shown, {position: {"bold": True} for position in shown})
+    printed = _row_lines(names, columns, widths, shown, {position: {"bold": True} for position in shown})
     for number, line in enumerate(lines):
         marks = {
             position: {**styles(number), **cell_styles(number, columns[position].name)}
             for position in (shown if is_terminal else ())
         }
-        _print_row(line, columns, widths, shown, marks)
+        printed += _row_lines(line, columns, widths, shown, marks)
+    echo_long("\n".join(printed))
 
 
-def _print_row(
+def _row_lines(
     cells: Sequence[str],
     columns: Sequence[Column],
     widths: Sequence[int],
     shown: Sequence[int],
     marks: Mapping[int, Mapping[str, Any]],
-) -> None:
-    """Print a row, in which wrapped cells continue on further lines. `marks`: the styles of cells."""
+) -> list[str]:
+    """Return the lines of a row, in which wrapped cells continue. `marks`: the styles of cells."""
     parts = {
         position: wrap(cells[position], widths[position])
         if columns[position].shrink == "wrap"
         else [cells[position]]
         for position in shown
     }
+    lines = []
     for line in range(max(map(len, parts.values()))):
         text = ""
         for position in shown:
@@ -107,7 +109,8 @@ def _print_row(
             if bare and any(mark.values()):
                 padded = padded.replace(bare, click.style(bare, **mark), 1)
             text += padded + " " * _GAP
-        click.echo(text.rstrip())
+        lines.append(text.rstrip())
+    return lines
 
 
 def _fit(columns: Sequence[Column], widths: list[int], filled: Sequence[int], room: int) -> list[int]:

@@ -12,7 +12,7 @@ from dittybag.cli.colours import GREY
 from dittybag.cli.output import format_time, print_aside, print_list, print_result
 from dittybag.cli.param_types import expiry_time
 from dittybag.cli.read_input import text
-from dittybag.cli.strict_options import StrictGroup, renamed_option
+from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.whole_numbers import POSITIVE
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.accounts import SCOPES, Scope, Token
@@ -69,7 +69,6 @@ def create(name: str, scope: Scope, expires: int | None, label: str, options: Wo
 @command.command("list")
 @click.option("--user", "name", metavar="NAME", type=text, help="Only tokens of this user.")
 @click.option("--include-revoked", "everything", is_flag=True, help="Include revoked and expired tokens.")
-@renamed_option("--all", "--include-revoked")
 @in_workspace
 def list_tokens(name: str | None, options: WorkspaceOptions, *, everything: bool) -> None:
     """List tokens with their ids and last characters.

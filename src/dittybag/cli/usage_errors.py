@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import click
 
-from dittybag.cli.command_aliases import SYNONYMS, command_name
 from dittybag.cli.error_output import ExitStatus, help_hint, report, wants_json
 from dittybag.cli.output import clip_line
 from dittybag.cli.read_input import close_matches
@@ -14,6 +14,26 @@ from dittybag.cli.strict_options import SHARED_OPTIONS
 
 #: At most this many commands with the same name are suggested.
 _MAX_COMMANDS: Final = 3
+#: What people try, and the commands that do it, of which each group has one at most.
+_SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "browse": ("open",),
+    "cat": ("show",),
+    "find": ("search",),
+    "grep": ("search",),
+    "init": ("connect",),
+    "install": ("connect",),
+    "log": ("history",),
+    "ls": ("list",),
+    "mv": ("rename",),
+    "new": ("add", "create"),
+    "revert": ("undo",),
+    "rm": ("delete", "remove"),
+    "server": ("serve",),
+    "setup": ("connect",),
+    "start": ("serve",),
+    "ui": ("open",),
+    "web": ("open",),
+}
 
 
 def report_click_error(error: click.ClickException) -> int:
@@ -75,15 +95,14 @@ def _similar_commands(name: str, ctx: click.Context) -> list[str]:
     if not isinstance(group, click.Group):
         return []
     names = group.list_commands(ctx)
-    is_root = ctx.parent is None
-    known = [SYNONYMS[name]] if is_root and name in SYNONYMS else close_matches(name, names)
-    if known or not is_root:
+    meant = {name, *_SYNONYMS.get(name, ())}
+    known = sorted(meant.intersection(names)) or close_matches(name, names)
+    if known or ctx.parent is not None:
         return [f"{ctx.command_path} {command}" for command in known]
     found = []
     for top in names:
         command = group.get_command(ctx, top)
         if isinstance(command, click.Group):
-            inner = command.list_commands(ctx)
-            if (meant := command_name(name, inner)) in inner:
-                found.append(f"{ctx.command_path} {top} {meant}")
+            inner = meant.intersection(command.list_commands(ctx))
+            found += [f"{ctx.command_path} {top} {command_name}" for command_name in sorted(inner)]
     return found[:_MAX_COMMANDS]

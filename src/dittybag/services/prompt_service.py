@@ -257,19 +257,6 @@ async def list_tags(transaction: Transaction, caller: Caller) -> list[TagCount]:
     return await transaction.prompts.tags_in_use(caller.project)
 
 
-async def retag_prompt(
-    transaction: Transaction,
-    caller: Caller,
-    address: PromptAddress,
-    *,
-    add: Sequence[str] = (),
-    remove: Sequence[str] = (),
-) -> tuple[Prompt, bool]:
-    """Add and remove tags of a prompt. Returns the prompt and whether it changed."""
-    [(prompt, is_changed)] = await retag_prompts(transaction, caller, [address], add=add, remove=remove)
-    return prompt, is_changed
-
-
 async def retag_prompts(
     transaction: Transaction,
     caller: Caller,
@@ -332,7 +319,6 @@ class PromptService:
     names = reading(prompt_names)
     listing = reading(list_prompts)
     contents = reading(read_prompts, slow=True)
-    retag = writing(retag_prompt, checked=True)
     retag_all = writing(retag_prompts, checked=True)
     rename_tag = writing(rename_tag)
 

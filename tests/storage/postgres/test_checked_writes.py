@@ -138,8 +138,8 @@ async def test_concurrent_changes_of_one_entity_are_all_made(url: str, open_stor
     tags = [f"t{number}" for number in range(10)]
     await asyncio.gather(
         *(
-            sessions[number % 2].workspace.prompts.retag(
-                sessions[number % 2].caller, PromptAddress(name="p"), add=[tag]
+            sessions[number % 2].workspace.prompts.retag_all(
+                sessions[number % 2].caller, [PromptAddress(name="p")], add=[tag]
             )
             for number, tag in enumerate(tags)
         )
