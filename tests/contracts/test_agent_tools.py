@@ -421,6 +421,9 @@ def test_a_search_without_words_lists_everything_last_changed_first(
     assert listed["hits"][0]["passage"] == "Hello again"
     kinds = agent.data("search", kinds=["prompt", "library_prompt"])
     assert [hit["ref"] for hit in kinds["hits"]] == ["greet", "later", "team:deploy", "team:review"]
+    for limit in range(1, len(everything)):
+        hits = agent.data("search", limit=limit)["hits"]
+        assert [hit["ref"] for hit in hits] == everything[:limit]
     paged: list[str] = []
     page = agent.data("search", limit=4)
     while "next_offset" in page:

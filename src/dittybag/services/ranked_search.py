@@ -125,7 +125,8 @@ class _Search:
             if entity is not None:
                 number = getattr(entity, ENTITY_TYPES[kind].key)
                 matches.append(RankedMatch(0, stored=StoredMatch(kind, number, 0)))
-        documents = self._libraries.documents[max(start - sum(counts[1:]), 0) : end - sum(counts[1:])]
+        stored = sum(counts[1:])
+        documents = self._libraries.documents[max(start - stored, 0) : max(end - stored, 0)]
         return sum(counts), [*matches, *(RankedMatch(0, library=document) for document in documents)]
 
     async def _newest_of(self, kind: StoredKind, limit: int) -> tuple[int, Sequence[Any]]:
