@@ -40,7 +40,7 @@ from tests.accounts.permission_matrix import METHODS, TOOLS, MatrixRow
 from tests.postgres_servers import PostgresServer
 
 #: Tables without user data.
-WITHOUT_USER_DATA = {"migrations", "counters", "writers", "restricted_projects", "task_edges"}
+WITHOUT_USER_DATA = {"applied_migrations", "counters", "writers", "restricted_projects", "task_edges"}
 USERS = ("alice", "bob", "rita", "root", "mallory", STRANGER)
 
 

@@ -24,7 +24,7 @@ from tests.cli.cli_runner import data, dittybag
 from tests.repetitions import SEED, repetitions
 from tests.stdio_server_process import ROOT, StdioServerProcess
 from tests.storage.sqlite.scripted_process import drop_privileges
-from tests.storage.sqlite.test_backups import create_old_database, create_sample_database
+from tests.storage.sqlite.test_backups import create_sample_database
 
 CORRUPTIONS = repetitions(120, 3000)
 
@@ -228,15 +228,6 @@ def test_an_unusable_database_is_reported_with_a_fix(home: Path, kind: str, leve
     found = run_doctor(home, status=int(level == "error"))
     assert topics_at(found, level)
     assert before is None or read_files(home) == before
-
-
-def test_an_old_schema_is_not_an_error(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    home.mkdir(mode=0o700)
-    create_old_database(home / "default.db", 1)
-    found = run_doctor(home)
-    assert "upgrades it to" in find_topic(found, "schema")["message"]
-    assert find_topic(found, "integrity")["level"] == "ok"
 
 
 def test_missing_permissions_are_reported(home: Path) -> None:

@@ -64,6 +64,7 @@ SAMPLES: list[tuple[DittybagError, str, ExitStatus]] = [
     (errors.StorageDamaged("w"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.StorageForeign("w"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.StorageTooNew("w", found=2, known=1), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.StorageUnreleased("w"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.StorageClosed("w"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.StorageFailed("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.LibraryUnwritable("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),

@@ -1,8 +1,8 @@
 """Prepares a release: `make release VERSION=0.3.0`.
 
 It checks the working copy, writes the version into all files, turns `## Unreleased` into a section of the
-change log, keeps the data of the release for the tests of upgrades, builds and validates everything, and
-makes one commit and one tag. If anything fails, all files are as before. With `PUSH=1`, it also pushes both.
+change log, builds and validates everything, and makes one commit and one tag. If anything fails, all files
+are as before. With `PUSH=1`, it also pushes both.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ BRANCH: Final = "main"
 REMOTE: Final = "origin"
 #: Everything that can be built and validated without the public host.
 TARGETS: Final = ("workflows", "docs", "packages", "dist", "bundle")
-_RELEASES: Final = ROOT / "tests" / "upgrades" / "releases"
 
 
 class NotReady(Exception):
@@ -95,7 +94,6 @@ def restored_on_failure() -> Iterator[None]:
         yield
     except BaseException:
         _git("reset", "--quiet", "--hard", before)
-        _git("clean", "--quiet", "--force", "-d", "--", str(_RELEASES))
         raise
 
 
@@ -110,12 +108,6 @@ def write_version(version: str) -> None:
     versions.set_version(version)
     if problems := versions.find_problems(version):
         raise NotReady("\n".join(problems))
-
-
-def keep_data() -> None:
-    """Keep data and configuration that this version writes, for the tests of later versions."""
-    # What is there was made while the version was being developed: the version is not tagged yet.
-    _run(sys.executable, "-m", "tests.upgrades.make_release", "--force")
 
 
 def build() -> None:
@@ -164,7 +156,6 @@ def main() -> int:
         with restored_on_failure():
             write_version(version)
             if not options.without_builds:
-                keep_data()
                 build()
             commit(version)
         print(f"Version {version} is committed and tagged as v{version}.")

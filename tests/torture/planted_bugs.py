@@ -102,7 +102,7 @@ BUGS: Final = (
         "Two servers on one PostgreSQL give two changes the same number, so that one of them fails.",
         (
             (
-                "storage/postgres/migrations/0012_write_in_one_call.sql",
+                "storage/postgres/migrations/0001_create.sql",
                 "    PERFORM pg_advisory_xact_lock(lock_class, lock_key);\n",
                 "",
             ),
@@ -114,7 +114,7 @@ BUGS: Final = (
         "Of two servers that change the same version of a task, the second overwrites the first.",
         (
             (
-                "storage/postgres/migrations/0012_write_in_one_call.sql",
+                "storage/postgres/migrations/0001_create.sql",
                 "FROM json_populate_record(NULL::tasks, others::json))\n"
                 "            WHERE id = row_number AND version = row_version;",
                 "FROM json_populate_record(NULL::tasks, others::json))\n            WHERE id = row_number;",
@@ -127,7 +127,7 @@ BUGS: Final = (
         "A write is done twice if PostgreSQL receives it after it was given up.",
         (
             (
-                "storage/postgres/migrations/0012_write_in_one_call.sql",
+                "storage/postgres/migrations/0001_create.sql",
                 "    PERFORM record_commit(writer, commit_number, NULL);\n",
                 "",
             ),
@@ -163,7 +163,7 @@ BUGS: Final = (
         "A client is not told of changes by another server on PostgreSQL.",
         (
             (
-                "storage/postgres/migrations/0012_write_in_one_call.sql",
+                "storage/postgres/migrations/0001_create.sql",
                 "        PERFORM pg_notify(channel, last_seq::text);\n",
                 "",
             ),
@@ -175,7 +175,7 @@ BUGS: Final = (
         "A server adds to a project that another server has renamed or deleted.",
         (
             (
-                "storage/postgres/migrations/0012_write_in_one_call.sql",
+                "storage/postgres/migrations/0001_create.sql",
                 "WHERE read.id = known_projects[i] AND read.version = known_versions[i]);",
                 "WHERE read.id = known_projects[i] OR true);",
             ),
@@ -703,7 +703,7 @@ BUGS: Final = (
         "An agent still writes to a task that a person has taken away.",
         (
             (
-                "storage/sqlite/migrations/0010_share_tasks.sql",
+                "storage/sqlite/migrations/0001_create.sql",
                 "WHEN new.status <> 'doing' OR old.assignee IS NOT new.assignee BEGIN",
                 "WHEN new.status IN ('done', 'dropped') BEGIN",
             ),
@@ -715,7 +715,7 @@ BUGS: Final = (
         "A task is ready before its parts are done.",
         (
             (
-                "storage/sqlite/migrations/0010_share_tasks.sql",
+                "storage/sqlite/migrations/0001_create.sql",
                 "AFTER INSERT ON tasks BEGIN\n"
                 "    INSERT OR IGNORE INTO task_edges SELECT new.id, value, 0 FROM json_each(new.blocked_by);\n"
                 "    INSERT INTO task_edges SELECT new.parent, new.id, 1 WHERE new.parent IS NOT NULL;\n",
@@ -730,7 +730,7 @@ BUGS: Final = (
         "A task waits for ever for one that was deleted.",
         (
             (
-                "storage/postgres/migrations/0010_share_tasks.sql",
+                "storage/postgres/migrations/0001_create.sql",
                 "    IF was_open AND (moved OR NOT is_open) THEN\n",
                 "    IF was_open AND (moved OR NOT is_open) AND TG_OP <> 'DELETE' THEN\n",
             ),
@@ -825,9 +825,9 @@ BUGS: Final = (
         "Row-level security shows the tasks of all projects to everybody.",
         (
             (
-                "storage/postgres/migrations/0010_share_tasks.sql",
-                "CREATE POLICY shared ON tasks USING (project_id IS NOT NULL AND (",
-                "CREATE POLICY shared ON tasks USING (project_id IS NOT NULL OR (",
+                "storage/postgres/migrations/0001_create.sql",
+                "('tasks', 'project_id', 'project_id IS NOT NULL AND')",
+                "('tasks', 'project_id', 'project_id IS NOT NULL OR')",
             ),
         ),
         ("tests/accounts/test_shared_tasks.py",),

@@ -34,6 +34,7 @@ from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.backups import ASIDE_INFIX, TEMPORARY_SUFFIX
 from dittybag.storage.sqlite.integrity_check import CheckedPart, IntegrityProblem, LargeEntity
+from dittybag.storage.sqlite.migrations.sqlite_migrations import schema_version
 from dittybag.storage.sqlite.snapshots import open_snapshot
 
 __all__ = [
@@ -292,7 +293,7 @@ def _inside(
 ) -> Iterator[Finding]:
     path = settings.database
     with open_snapshot(path) as connection:
-        number = integrity_check.schema_version(connection)
+        number = schema_version(connection, path)
         yield schema_finding(number, copy="dittybag backup FILE")
         if number and integrity_check.journal_mode(connection) != "wal":
             message = "The database does not use a write-ahead log, so readers and writers block each other"

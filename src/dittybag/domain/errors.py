@@ -56,6 +56,7 @@ DittybagError
     ├── StorageDamaged
     ├── StorageForeign       not a Dittybag database
     ├── StorageTooNew        found, known: schema versions
+    ├── StorageUnreleased    the tables of a version before the first release
     ├── StorageClosed
     └── StorageFailed        problem
         ├── LibraryUnwritable
@@ -711,6 +712,13 @@ class StorageTooNew(StorageError):
         super().__init__(where)
         self.summary += f". It has schema {found}, and Dittybag {__version__} knows up to {known}"
         self.args = (f"{self.summary}. {self.advice}",)
+
+
+class StorageUnreleased(StorageError):
+    """The database has the tables of an unreleased version of Dittybag; nothing was changed."""
+
+    code = "STORAGE_UNRELEASED"
+    advice = "Export it with the version that wrote it, and import the export into a new database"
 
 
 class StorageClosed(StorageError):

@@ -14,8 +14,8 @@ from dittybag import files
 from dittybag.domain.errors import SourceFailed
 from dittybag.exchange.import_sources import SOURCE_BYTES, TOO_LARGE
 
-#: The application id of Dittybag databases: "Ditt".
-_APPLICATION_ID: Final = 0x44697474
+#: The application ids of Dittybag databases, now and before the first release: opening one of those says so.
+_APPLICATION_IDS: Final = (0x44626167, 0x44697474)
 
 #: Maximum size of a value in bytes.
 _VALUE_BYTES: Final = 16 * 1024 * 1024
@@ -107,7 +107,7 @@ _PROMPT_STORE: Final = {"prompts": {"id", "title", "content"}, "prompt_tags": {"
 def detect_database(path: str) -> str | None:
     """Return the format of a database, or `None` if it is unknown. Raises `SourceFailed`."""
     with open_read_only(path) as connection:
-        if connection.pragma("application_id") == _APPLICATION_ID:
+        if connection.pragma("application_id") in _APPLICATION_IDS:
             return "database"
         found = _tables(connection)
     is_prompt_store = all(columns <= found.get(table, set()) for table, columns in _PROMPT_STORE.items())

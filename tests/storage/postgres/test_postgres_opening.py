@@ -24,19 +24,14 @@ from dittybag.domain.errors import (
     StorageUnreachable,
 )
 from dittybag.domain.ports import Transaction
-from dittybag.services.search_service import RankedQuery
 from dittybag.storage.postgres import postgres_connections, retry
-from dittybag.storage.postgres.migrations.postgres_migrations import load_migrations
 from dittybag.storage.postgres.postgres_connections import parse_address
 from dittybag.storage.postgres.postgres_store import PostgresStore
 from dittybag.storage.postgres.postgres_text_search import contains
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
-from dittybag.storage.sqlite.migrations import sqlite_migrations
 from tests.postgres_servers import PostgresServer, run_postgres
 from tests.storage.postgres.conftest import OpenStore
-from tests.storage.postgres.task_workload import USER, count_titles, create_task
-from tests.storage_contract.log_consistency import check_log
-from tests.storage_contract.store_session import open_session
+from tests.storage.postgres.task_workload import count_titles, create_task
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -81,29 +76,22 @@ def test_ten_processes_that_open_a_new_workspace_together_create_it_once(
             process.stdin.flush()
         replies = [process.communicate(timeout=60)[0] for process in processes]
     assert [msgspec.json.decode(reply) for reply in replies] == [{"projects": 1}] * 10
-    rows = server.sql(f"SELECT number, name FROM {schema}.migrations ORDER BY number")
-    assert rows == [f"{number}|{name}" for number, name, _ in load_migrations()]
+    assert server.sql(f"SELECT count(*) FROM {schema}.applied_migrations") == [str(NEWEST_SCHEMA)]
     assert server.sql(f"SELECT count(*) FROM {schema}.changes") == ["11"]
     assert server.sql(f"SELECT count(*) FROM {schema}.tasks") == ["10"]
-
-
-def test_the_migrations_have_the_same_numbers_and_names_as_on_sqlite() -> None:
-    own = [(number, name) for number, name, _ in load_migrations()]
-    assert own == [(number, name) for number, name, _ in sqlite_migrations.load_migrations()]
-    assert own[-1][0] == NEWEST_SCHEMA
 
 
 async def test_the_schema_of_a_newer_version_is_refused_and_left_unchanged(
     server: PostgresServer, schema: str, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
-    server.sql(f"INSERT INTO {schema}.migrations VALUES ({NEWEST_SCHEMA + 1}, 'from_the_future', 0)")
+    server.sql(f"INSERT INTO {schema}.applied_migrations VALUES ({NEWEST_SCHEMA + 1}, 'later', 1, 1)")
     with pytest.raises(StorageTooNew) as caught:
         await PostgresStore.open(url)
     assert (caught.value.found, caught.value.known) == (NEWEST_SCHEMA + 1, NEWEST_SCHEMA)
     with pytest.raises(StorageTooNew):
         await store.check()
-    assert server.sql(f"SELECT count(*) FROM {schema}.migrations") == [str(NEWEST_SCHEMA + 1)]
+    assert server.sql(f"SELECT count(*) FROM {schema}.applied_migrations") == [str(NEWEST_SCHEMA + 1)]
 
 
 async def test_a_running_store_refuses_writes_after_another_process_has_upgraded_the_schema(
@@ -111,7 +99,7 @@ async def test_a_running_store_refuses_writes_after_another_process_has_upgraded
 ) -> None:
     store = await open_store(url)
     await create_task(store, "before")
-    server.sql(f"INSERT INTO {schema}.migrations VALUES ({NEWEST_SCHEMA + 1}, 'later', 1)")
+    server.sql(f"INSERT INTO {schema}.applied_migrations VALUES ({NEWEST_SCHEMA + 1}, 'later', 1, 1)")
     for _ in range(2):
         with pytest.raises(StorageTooNew):
             await create_task(store, "after")
@@ -124,7 +112,7 @@ async def test_a_running_store_refuses_writes_after_another_process_has_upgraded
     "sql",
     [
         "CREATE TABLE {}.tasks (id integer)",
-        "CREATE TABLE {}.migrations (number integer)",
+        "CREATE TABLE {}.applied_migrations (number integer)",
         "CREATE VIEW {}.projects AS SELECT 1 AS id",
     ],
 )
@@ -136,153 +124,6 @@ async def test_tables_of_another_program_are_refused_and_left_unchanged(
         await PostgresStore.open(url)
     count = f"SELECT count(*) FROM pg_class WHERE relnamespace = '{schema}'::regnamespace"
     assert server.sql(count) == ["1"]
-
-
-#: SQL that reverts a migration.
-DOWN_MIGRATIONS = {
-    7: "DROP TABLE pending_purges;",
-    8: "ALTER TABLE changes DROP COLUMN interface;",
-    9: "".join(
-        f"ALTER TABLE {table} DROP COLUMN words, DROP COLUMN word_count;"
-        for table in ("prompts", "resources", "tasks")
-    ),
-    10: """
-        DROP POLICY own ON tasks;
-        DROP POLICY shared ON tasks;
-        DROP POLICY own ON changes;
-        DROP POLICY shared ON changes;
-        DROP FUNCTION update_open_tasks(), update_open_labels(), end_claim() CASCADE;
-        DROP TABLE task_edges, open_tasks, open_labels, claims;
-        ALTER TABLE tasks DROP COLUMN status, DROP COLUMN project_id, DROP COLUMN blocked_by,
-            DROP COLUMN parent, DROP COLUMN assignee, DROP COLUMN labels, DROP COLUMN links,
-            DROP COLUMN comments;
-        CREATE INDEX tasks_in_order ON tasks ("user", priority DESC, id, completed_at);
-        CREATE INDEX tasks_by_project ON tasks ("user", project, priority DESC, id, completed_at);
-        CREATE POLICY own ON tasks USING ("user" = (SELECT viewer()));
-        CREATE POLICY own ON changes USING (kind = 'task' AND viewer() IS NOT NULL);
-        CREATE POLICY shared ON changes USING (kind <> 'task' AND viewer() IS NOT NULL);
-    """,
-    11: """
-        DROP FUNCTION change_prompt_counts(), count_new_prompt(), change_resource_counts() CASCADE;
-        DROP TABLE prompt_counts, tag_counts, resource_counts;
-        DROP FUNCTION hidden_projects();
-        DROP INDEX resources_by_update, resources_by_size, resources_by_type;
-        DROP INDEX shared_tasks_in_order, waiting_tasks;
-    """,
-    12: """
-        DROP FUNCTION lock_writers, record_commit, settle_commit, write_row, take_number,
-            numbered_state, count_new_prompts, count_created_prompts, commit_writes, apply_changes;
-        ALTER TABLE writers DROP COLUMN results;
-    """,
-    13: "DROP FUNCTION take_requests; DROP TABLE request_buckets;",
-    14: "DROP TABLE prompt_uses, seen_clients;",
-    15: "DROP INDEX changes_by_batch;",
-    16: "ALTER TABLE projects DROP COLUMN pins;",
-    6: "",
-    5: "ALTER TABLE sessions DROP COLUMN owner;",
-    4: """
-        DROP FUNCTION viewer(), is_operator_connection(), record_content_use() CASCADE;
-        DROP FUNCTION update_restricted_projects() CASCADE;
-        DROP TABLE idempotency_keys, restricted_projects, content_uses CASCADE;
-        DROP POLICY new ON contents;
-        DO $$ DECLARE secured regclass; BEGIN
-            FOR secured IN SELECT oid FROM pg_class WHERE relrowsecurity
-                           AND relnamespace = current_schema()::regnamespace LOOP
-                EXECUTE format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', secured);
-                EXECUTE format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', secured);
-            END LOOP;
-        END $$;
-    """,
-}
-
-
-def _revert(server: PostgresServer, schema: str, number: int) -> None:
-    """Revert this migration and all later ones."""
-    down = " ".join(DOWN_MIGRATIONS[each] for each in range(NEWEST_SCHEMA, number - 1, -1))
-    undo = f"{down} DELETE FROM migrations WHERE number >= {number}"
-    server.sql(f"SET client_min_messages = error; SET search_path = {schema}; {undo}")
-
-
-async def test_an_interrupted_migration_is_resumed(
-    server: PostgresServer, schema: str, url: str, open_store: OpenStore
-) -> None:
-    store = await open_store(url)
-    await create_task(store, "before")
-    await store.close()
-    _revert(server, schema, 4)
-    server.sql(
-        f"DROP TABLE {schema}.account_events, {schema}.members, {schema}.tokens, {schema}.users;"
-        f" DELETE FROM {schema}.counters WHERE name = 'tokens';"
-        f" DELETE FROM {schema}.migrations WHERE number = 3"
-    )
-    store = await open_store(url)
-    await store.check()
-    assert await count_titles(store) == {"before": 1}
-    assert server.sql(f"SELECT max(number) FROM {schema}.migrations") == [str(NEWEST_SCHEMA)]
-
-
-async def test_tasks_from_before_accents_were_ignored_are_found(
-    server: PostgresServer, schema: str, url: str, open_store: OpenStore
-) -> None:
-    store = await open_store(url)
-    await create_task(store, "R\u00e9server un CAF\u00c9")
-    await store.close()
-    server.sql(f"UPDATE {schema}.tasks SET folded_title = 'r\u00e9server un caf\u00e9'")
-    _revert(server, schema, 6)
-    session = await open_session(await open_store(url), user=USER)
-    assert (await session.workspace.tasks.search(session.caller, "cafe reserver"))[0] == 1
-
-
-async def test_entities_from_before_the_ranked_search_are_found(
-    server: PostgresServer, schema: str, url: str, open_store: OpenStore
-) -> None:
-    store = await open_store(url)
-    session = await open_session(store)
-    await session.prompt("p", "Deployments", tags=["tagged"])
-    await session.resource("r", "deploying")
-    await session.resource("binary", b"deploying")
-    await session.task("Deploy", notes="soon")
-    await store.close()
-    _revert(server, schema, 9)
-    session = await open_session(await open_store(url))
-    # It also checks the numbers that are kept since a later migration.
-    await check_log(session.store)
-    page = await session.workspace.search.ranked(session.caller, RankedQuery("deployed"))
-    assert {hit.kind for hit in page.hits} == {"prompt", "resource", "task"}
-    assert (await session.workspace.search.ranked(session.caller, RankedQuery("tagged"))).total == 1
-
-
-async def test_row_level_security_applies_to_rows_from_before_its_migration(
-    server: PostgresServer, schema: str, open_store: OpenStore
-) -> None:
-    server.sql(f"CREATE ROLE {schema}_clerk LOGIN; CREATE SCHEMA {schema} AUTHORIZATION {schema}_clerk")
-    url = server.url(schema=schema, user=f"{schema}_clerk")
-    await (await open_store(url)).close()
-    _revert(server, schema, 4)
-    resource = "number, id, project, name, uri, uri_digest, mime_type, is_text, is_template, sha256, size"
-    log = "seq, batch, at, actor, action, kind, entity, project, before, after"
-    server.sql(
-        f"""SET search_path = {schema};
-        INSERT INTO users VALUES ('ann', 1), ('bea', 1);
-        INSERT INTO projects VALUES (2, 'closed', 1, 1, 1), (3, 'open', 1, 1, 1);
-        INSERT INTO members VALUES (2, 'ann', 'write');
-        INSERT INTO contents VALUES ('a', 'now'), ('b', 'long ago'), ('c', 'everybodys');
-        INSERT INTO resources ({resource}, created_at, updated_at, version) VALUES
-            (5, 'x', 2, 'x', 'x:', '', 'text/plain', true, false, 'a', 3, 1, 1, 2),
-            (6, 'y', 3, 'y', 'y:', '', 'text/plain', true, false, 'c', 3, 1, 1, 1);
-        INSERT INTO changes ({log}) VALUES
-            (5, 5, 1, 'x', 'create', 'resource', 'x', 2, NULL, '{{"sha256": "b"}}'),
-            (6, 6, 1, 'x', 'update', 'resource', 'x', 2, '{{"sha256": "b"}}', '{{"sha256": "a"}}')"""
-    )
-    store = await open_store(url)
-
-    async def visible(transaction: Transaction) -> set[str]:
-        rows = await transaction._tables.connection.fetch("SELECT sha256 FROM contents")  # type: ignore[attr-defined]
-        return {row[0] for row in rows}
-
-    assert await store.read(visible) == {"a", "b", "c"}
-    assert await store.read(visible, viewer="ann") == {"a", "b", "c"}
-    assert await store.read(visible, viewer="bea") == {"c"}
 
 
 async def test_workspaces_in_schemas_of_one_database_are_isolated(

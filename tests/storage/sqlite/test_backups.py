@@ -30,9 +30,7 @@ from dittybag.storage.sqlite.integrity_check import (
     rebuild_index,
     sqlite_version,
 )
-from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations
 from dittybag.storage.sqlite.snapshots import open_snapshot
-from dittybag.storage.sqlite.sqlite_connections import APPLICATION_ID
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.stdio_server_process import ROOT
 from tests.storage.sqlite.scripted_process import ScriptedProcess
@@ -96,17 +94,6 @@ def create_sample_database(path: Path) -> Path:
 
     write(path, fill)
     return path
-
-
-def create_old_database(file: Path, number: int) -> None:
-    """Create an empty database with an older schema."""
-    with closing(apsw.Connection(str(file))) as connection:
-        connection.pragma("application_id", APPLICATION_ID)
-        connection.execute("CREATE TABLE migrations (number INTEGER PRIMARY KEY, name, applied_at)")
-        for step, name, sql in load_migrations()[:number]:
-            connection.execute(sql)
-            connection.execute("INSERT INTO migrations VALUES (?, ?, 0)", (step, name))
-        connection.pragma("user_version", number)
 
 
 @pytest.fixture
@@ -543,21 +530,6 @@ def test_a_newer_backup_is_refused(tmp_path: Path, database: Path) -> None:
     assert file_names(tmp_path) == ["home", "newer.db"]
 
 
-@pytest.mark.parametrize("number", range(1, NEWEST_SCHEMA))
-def test_an_older_backup_is_migrated_to_the_newest_schema(tmp_path: Path, number: int) -> None:
-    file = tmp_path / "old.db"
-    create_old_database(file, number)
-    old = file.read_bytes()
-    copy = tmp_path / "copy.db"
-    assert back_up(str(file), str(copy), force=False, report=ignore_progress).problems == []
-    target = tmp_path / "new.db"
-    restore(str(copy), str(target), force=False, report=ignore_progress)
-    assert file.read_bytes() == old
-    assert_intact(target)
-    add_task(target, "later")
-    assert_intact(target)
-
-
 @pytest.mark.parametrize(
     "sql",
     [
@@ -685,7 +657,7 @@ def test_rebuilding_the_index_changes_nothing_else(database: Path, sql: str) -> 
     before = dump(database)
     assert set(problems_after(database, sql)) == {"index"}
     rebuild_index(str(database))
-    kept = {"prompts", "resources", "tasks", "projects", "changes", "contents", "migrations"}
+    kept = {"prompts", "resources", "tasks", "projects", "changes", "contents", "applied_migrations"}
     kept |= {"prompt_tags", "prompt_counts", "tag_counts"}
     after = dump(database)
     assert {name: after[name] for name in kept} == {name: before[name] for name in kept}

@@ -148,7 +148,7 @@ FOREIGN_SQLITE = {
     "with all of that": [
         "PRAGMA application_id = 42",
         f"PRAGMA user_version = {NEWEST_SCHEMA}",
-        "CREATE TABLE migrations (number)",
+        "CREATE TABLE applied_migrations (number)",
     ],
     "with a write-ahead log": ["PRAGMA journal_mode = wal", "CREATE TABLE t (x)"],
 }
@@ -213,7 +213,7 @@ def test_ten_processes_that_open_a_new_file_together_create_it_once(tmp_path: Pa
                 child.send(str(path))
             outcomes = [child.read_reply() for child in children]
             assert outcomes == [{"open": "ok", "read": "ok", "write": "ok"}] * PROCESSES, number
-            assert query(path, "SELECT count(*) FROM migrations") == [(NEWEST_SCHEMA,)]
+            assert query(path, "SELECT count(*) FROM applied_migrations") == [(NEWEST_SCHEMA,)]
             assert query(path, "SELECT name FROM projects") == [(DEFAULT_PROJECT,)]
             assert query(path, "SELECT count(*) FROM changes WHERE kind = 'project'") == [(1,)]
             assert query(path, "SELECT count(*) FROM tasks") == [(PROCESSES,)]

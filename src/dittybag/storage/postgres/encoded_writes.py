@@ -15,7 +15,7 @@ from dittybag.storage.sql.row_mapping import state_to_json
 
 
 class EncodedWrite(NamedTuple):
-    """See `commit_writes` and `apply_changes` in `0012_write_in_one_call.sql`."""
+    """See `commit_writes` and `apply_changes` in `0001_create.sql`."""
 
     action: Action
     kind: Kind

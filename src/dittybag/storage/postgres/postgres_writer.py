@@ -52,7 +52,7 @@ _LOCK_MILLISECONDS: Final = 8_000
 #: Records the commit within the transaction, notifies the change feeds, and returns the schema version.
 _RECORD_COMMIT: Final = """
 SELECT coalesce(max(number), 0), record_commit($1, $2, '{}'), CASE WHEN $4 <> '' THEN pg_notify($3, $4) END
-FROM migrations
+FROM applied_migrations
 """
 
 

@@ -30,7 +30,7 @@ _LONGEST_PAUSE: Final = 5.0
 _LOG_ENDS: Final = """
 SELECT (SELECT coalesce(max(seq), 0) FROM changes) AS seq,
        (SELECT coalesce(max(number), 0) FROM account_events) AS account_event,
-       (SELECT coalesce(max(number), 0) FROM migrations) AS schema_version
+       (SELECT coalesce(max(number), 0) FROM applied_migrations) AS schema_version
 """
 
 #: The viewer need not be able to see the ends, so they are read first.

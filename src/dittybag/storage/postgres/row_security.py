@@ -10,7 +10,7 @@ from dittybag.storage.postgres.driver_connections import VIEWER_SETTING
 from dittybag.storage.postgres.postgres_connections import PostgresConnection
 from dittybag.storage.sql.sql_driver import Bindings
 
-#: The setting of connections that only ever serve the operator, see `0004_create_idempotency.sql`.
+#: The setting of connections that only ever serve the operator, see `0001_create.sql`.
 _PERMANENT_OPERATOR: Final = "*"
 
 _SET_FOR_TRANSACTION: Final = f"SELECT set_config('{VIEWER_SETTING}', $1, true)"

@@ -7,16 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from dittybag.domain.entities import ENTITY_TYPES
-from dittybag.domain.ranked_search import COLUMN_WEIGHTS, STORED_KINDS, columns_of
-from dittybag.storage.postgres.postgres_connections import (
-    INDEX_LIST_LIMIT,
-    REBUILD_SECONDS,
-    PostgresConnection,
-)
-from dittybag.storage.postgres.postgres_driver import PostgresDriver
-from dittybag.storage.sql.migration_files import INDEX_WORDS
-from dittybag.storage.sql.searched_entities import searched_entities
+from dittybag.domain.ranked_search import COLUMN_WEIGHTS, columns_of
 
 #: The largest position, and less than the maximum size of the stems and positions in bytes, see
 #: https://www.postgresql.org/docs/current/textsearch-limitations.html.
@@ -78,19 +69,3 @@ def _weighted(places: str) -> float:
         count, column = divmod(int(place.rstrip("ABCD")), _COLUMNS)
         total += count * COLUMN_WEIGHTS[column]
     return total
-
-
-async def fill_words(connection: PostgresConnection) -> None:
-    """Fill the columns of all entities when the columns are new, and index them."""
-    driver = PostgresDriver(connection)
-    async for kind, number, texts in searched_entities(driver, INDEX_WORDS):
-        described = ENTITY_TYPES[kind]
-        sql = f"UPDATE {described.table} SET words = $2, word_count = $3 WHERE {described.key} = $1"
-        await driver.run(sql, number, *word_columns(texts).values())
-    for kind in STORED_KINDS:
-        table = ENTITY_TYPES[kind].table
-        await connection.execute(
-            f"""CREATE INDEX {table}_words ON {table} USING gin (words)
-                WITH (gin_pending_list_limit = {INDEX_LIST_LIMIT})""",
-            timeout=REBUILD_SECONDS,
-        )

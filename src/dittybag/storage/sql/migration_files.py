@@ -4,27 +4,55 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, NamedTuple
 
-#: The newest schema version. A constant, so that opening a workspace does not read the folder.
-NEWEST_SCHEMA: Final = 16
-#: The migration after which the searched texts of tasks have no accents. SQL cannot fold them.
-FOLD_ACCENTS: Final = 6
-#: The migration that creates the index of the ranked search. SQL cannot compute the stems of words.
-INDEX_WORDS: Final = 9
-#: The migration that creates the tables that follow from tasks.
-SHARE_TASKS: Final = 10
-#: The migration that creates the tables with the numbers of prompts and of tags.
-KEEP_COUNTS: Final = 11
+from dittybag.storage.sql.sql_driver import SqlDriver
 
-_FILE: Final = r"(\d{4})_(\w+)\.sql"
+#: The newest schema version. A constant, so that a write does not read the folder.
+NEWEST_SCHEMA: Final = 1
+
+_FILE: Final = r"(\d{4})_(\w+)\.(?:sql|py)"
 
 
-def read_migrations(folder: str) -> list[tuple[int, str, str]]:
-    """Return the number, name and SQL of every migration in a folder."""
+class Migration(NamedTuple):
+    """SQL, or a Python file with a coroutine `migrate(driver)` for what SQL cannot do."""
+
+    number: int
+    name: str
+    path: str
+    text: str
+
+    @property
+    def checksum(self) -> int:
+        """Stored in the database, so that one that another version of the file has made is noticed."""
+        import zlib
+
+        return zlib.crc32(self.text.encode())
+
+    @property
+    def function(self) -> Callable[[SqlDriver], Awaitable[None]] | None:
+        """The coroutine of a Python file."""
+        if self.path.endswith(".sql"):
+            return None
+        import runpy
+
+        function: Callable[[SqlDriver], Awaitable[None]] = runpy.run_path(self.path)["migrate"]
+        return function
+
+
+def read_migrations(folder: str) -> list[Migration]:
+    """Return every migration in a folder."""
     found = (match for name in os.listdir(folder) if (match := re.fullmatch(_FILE, name)))  # noqa: PTH208
     result = []
     for match in sorted(found, key=lambda match: match[0]):
-        with open(os.path.join(folder, match[0]), encoding="utf-8") as file:  # noqa: PTH118, PTH123
-            result.append((int(match[1]), match[2], file.read()))
+        path = os.path.join(folder, match[0])  # noqa: PTH118  # pathlib is slow to import
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            result.append(Migration(int(match[1]), match[2], path, file.read()))
     return result
+
+
+def are_same(recorded: Sequence[int], migrations: Sequence[Migration]) -> bool:
+    """Whether a database was made by these migrations, or the first of them. `recorded`: its checksums."""
+    known = len(migrations)
+    return list(recorded[:known]) == [migration.checksum for migration in migrations[: len(recorded)]]

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Any, Final
 
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.ranked_search import STORED_KINDS, StoredKind, searched_texts
 from dittybag.domain.resources import Resource
-from dittybag.domain.tasks import Task
 from dittybag.storage.sql.content_table import ContentTable
-from dittybag.storage.sql.entity_rows import EntityRows, quoted
-from dittybag.storage.sql.migration_files import INDEX_WORDS, NEWEST_SCHEMA
+from dittybag.storage.sql.entity_rows import EntityRows
 from dittybag.storage.sql.sql_driver import SqlDriver
 
 #: The number of entities that are read at a time: each may have a mebibyte of text.
 _BATCH: Final = 50
 
 
-#: The columns of tasks when the index was introduced. What came later had no values then.
-_FIRST_TASK_COLUMNS: Final = ("id", "user", "title", "project", "notes", "created_at", "updated_at")
-
-
-async def searched_entities(
-    driver: SqlDriver, schema: int = NEWEST_SCHEMA
-) -> AsyncIterator[tuple[StoredKind, int, tuple[str, ...]]]:
-    """Yield the kind, the number and the searched texts of every entity. `schema`: that of the database."""
+async def searched_entities(driver: SqlDriver) -> AsyncIterator[tuple[StoredKind, int, tuple[str, ...]]]:
+    """Yield the kind, the number and the searched texts of every entity."""
     for kind in STORED_KINDS:
         key = ENTITY_TYPES[kind].key
         clauses = f"WHERE {key} > $1 ORDER BY {key} LIMIT {_BATCH}"
-        is_first = kind == "task" and schema == INDEX_WORDS
-        select = partial(_first_tasks, driver) if is_first else EntityRows(kind, driver).select
+        select = EntityRows(kind, driver).select
         last = 0
         while entities := await select(clauses, last):
             for entity in entities:
@@ -44,9 +34,3 @@ async def _text(entity: Any, driver: SqlDriver) -> str | None:
     if not isinstance(entity, Resource) or not entity.is_text:
         return None
     return (await ContentTable(driver).read(entity.sha256)).decode()
-
-
-async def _first_tasks(driver: SqlDriver, clauses: str, last: int) -> list[Any]:
-    names = ", ".join(map(quoted, _FIRST_TASK_COLUMNS))
-    rows = await driver.rows(f"SELECT {names} FROM tasks {clauses}", last)
-    return [Task(**dict(zip(_FIRST_TASK_COLUMNS, row, strict=True))) for row in rows]

@@ -31,9 +31,8 @@ from dittybag.storage.sqlite.integrity_check import (
     check_structure,
     newest_seq,
     rebuild_index,
-    schema_version,
 )
-from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate
+from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate, schema_version
 from dittybag.storage.sqlite.snapshots import open_snapshot
 from dittybag.storage.sqlite.sqlite_connections import (
     connect,
@@ -105,7 +104,7 @@ def back_up(
     _require_usable_name(file, database, force=force)
     with translate_os_errors(file), _temporary_file(file, 0o600) as part:
         with open_snapshot(database) as source:
-            number = schema_version(source)
+            number = schema_version(source, database)
             if number > NEWEST_SCHEMA:
                 raise StorageTooNew(database, found=number, known=NEWEST_SCHEMA)
             _copy(source, part, report)
@@ -146,7 +145,7 @@ def restore(file: str, database: str, *, force: bool, report: ReportProgress) ->
     prepare_folder(database)
     with translate_os_errors(database), _temporary_file(database, _mode_of(database)) as part:
         with open_snapshot(file) as source:
-            number = schema_version(source)
+            number = schema_version(source, file)
             if number > NEWEST_SCHEMA:
                 raise StorageTooNew(file, found=number, known=NEWEST_SCHEMA)
             _copy(source, part, report)
@@ -163,7 +162,7 @@ def _prepare_copy(part: str, file: str, report: ReportProgress) -> list[Integrit
     """Migrate a copy to the newest schema and rebuild its index if needed. Returns the remaining problems."""
     with open_snapshot(part, immutable=True) as copy:
         problems = check_structure(copy)
-        old = schema_version(copy) < NEWEST_SCHEMA
+        old = schema_version(copy, file) < NEWEST_SCHEMA
     _refuse_damage(file, problems)
     if old:
         report("Migrating to the newest schema")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from typing import Any, Final, Literal
 
 import apsw
@@ -20,10 +21,10 @@ from dittybag.domain.progress import ReportProgress
 from dittybag.domain.ranked_search import STORED_KINDS, columns_of, searched_texts
 from dittybag.domain.resources import Resource
 from dittybag.storage.sql.content_table import ContentTable
-from dittybag.storage.sql.migration_files import INDEX_WORDS, KEEP_COUNTS, NEWEST_SCHEMA, SHARE_TASKS
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sql.row_mapping import PURGED_JSON
 from dittybag.storage.sqlite.kept_counts import rebuild_counts, wrong_counts
-from dittybag.storage.sqlite.migrations.sqlite_migrations import load_migrations
+from dittybag.storage.sqlite.migrations.sqlite_migrations import create_schema
 from dittybag.storage.sqlite.sqlite_connections import (
     OpenFiles,
     connect,
@@ -84,11 +85,6 @@ def is_safe_sqlite_version(version: str) -> bool:
     )
 
 
-def schema_version(connection: apsw.Connection) -> int:
-    """Return the schema version."""
-    return int(connection.pragma("user_version"))
-
-
 def newest_seq(connection: apsw.Connection) -> int:
     """Return the `seq` of the last change; 0 if there is none."""
     return int(connection.execute("SELECT coalesce(max(seq), 0) FROM changes").get)
@@ -114,7 +110,8 @@ def check_integrity(connection: apsw.Connection, report: ReportProgress) -> list
     """Run all checks. For an older schema, only those of `check_structure`."""
     report("Checking the file structure")
     problems = check_structure(connection)
-    if schema_version(connection) != NEWEST_SCHEMA or any(problem.part != "index" for problem in problems):
+    is_newest = connection.pragma("user_version") == NEWEST_SCHEMA
+    if not is_newest or any(problem.part != "index" for problem in problems):
         return problems
     for part, label, check in _CHECKS:
         report(label)
@@ -158,11 +155,13 @@ def _integrity_check(connection: apsw.Connection, argument: str) -> Iterator[Int
 
 def _schema(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     """Compare tables, indexes and triggers with those that the migrations create."""
-    number = schema_version(connection)
+    number = int(connection.pragma("user_version"))
     if number > NEWEST_SCHEMA:
         # A newer schema cannot be checked.
         return
-    expected = _schema_objects(_build_schema(number))
+    with closing(apsw.Connection(":memory:")) as empty:
+        create_schema(empty, number)
+        expected = _schema_objects(empty)
     found = _schema_objects(connection)
     if number == 0 and not found:
         # Another process has just created the file.
@@ -178,25 +177,12 @@ def _schema(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
             yield IntegrityProblem("schema", f"The {kind} {name[:100]!r} was not created by Dittybag")
 
 
-def _build_schema(number: int) -> apsw.Connection:
-    """Create an empty in-memory database with this schema version."""
-    connection = apsw.Connection(":memory:")
-    connection.execute("CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT, applied_at INTEGER)")
-    for step, _, sql in load_migrations():
-        if step <= number:
-            connection.execute(sql)
-    return connection
-
-
 def _schema_objects(connection: apsw.Connection) -> dict[tuple[str, str], str]:
-    """Return the SQL of all schema objects except those of SQLite and the `migrations` table."""
+    """Return the SQL of all schema objects except those of SQLite."""
     rows = connection.execute(
         "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     )
-    return {
-        (kind, name): "" if name == "migrations" else " ".join((sql or "").split())
-        for kind, name, sql in rows
-    }
+    return {(kind, name): " ".join((sql or "").split()) for kind, name, sql in rows}
 
 
 def _references(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
@@ -469,15 +455,12 @@ def rebuild_index(path: str) -> None:
             files = OpenFiles(path)
             for kind in INDEXES:
                 _rebuild(connection, kind)
-            if schema_version(connection) >= INDEX_WORDS:
-                connection.execute(f"INSERT INTO {WORD_INDEX} ({WORD_INDEX}) VALUES ('delete-all')")
-                fill_word_index(connection)
+            connection.execute(f"INSERT INTO {WORD_INDEX} ({WORD_INDEX}) VALUES ('delete-all')")
+            fill_word_index(connection)
             connection.execute("DELETE FROM prompt_tags")
             connection.execute(f"INSERT INTO prompt_tags {_TAGS_CARRIED}")
-            if schema_version(connection) >= SHARE_TASKS:
-                rebuild_task_tables(connection)
-            if schema_version(connection) >= KEEP_COUNTS:
-                rebuild_counts(connection)
+            rebuild_task_tables(connection)
+            rebuild_counts(connection)
             files.require_in_place()
             connection.execute("COMMIT")
     finally:

@@ -22,6 +22,7 @@ from dittybag.domain.errors import (
     StorageFull,
     StorageReadOnly,
     StorageReplaced,
+    StorageUnreleased,
 )
 
 #: How long a write waits for the locks of other processes.
@@ -30,8 +31,9 @@ BUSY_SECONDS: Final = 30.0
 #: How long a write waits for its turn. The process whose turn it is may have been stopped.
 TURN_SECONDS: Final = 1.0
 
-#: Identifies Dittybag's files: "Ditt".
-APPLICATION_ID: Final = 0x44697474
+#: Identifies Dittybag's files: "Dbag". Until shortly before the first release, it was "Ditt".
+APPLICATION_ID: Final = 0x44626167
+_UNRELEASED_ID: Final = 0x44697474
 
 _HEADER_BYTES: Final = 100
 
@@ -138,7 +140,7 @@ _ERROR_CLASSES: Final[tuple[tuple[type[apsw.Error], type[StorageError]], ...]] =
 
 
 def require_dittybag_file(path: str) -> None:
-    """Raise `StorageForeign` for a file that Dittybag has not created.
+    """Raise `StorageForeign` for a file that Dittybag has not created, or `StorageUnreleased` for an old one.
 
     SQLite must not open it as a database: on closing, it would checkpoint another program's write-ahead log.
     """
@@ -156,7 +158,10 @@ def require_dittybag_file(path: str) -> None:
             file.xClose()
     # https://www.sqlite.org/fileformat.html: the header string and the application id.
     is_sqlite = len(header) == _HEADER_BYTES and header[:16] == b"SQLite format 3\0"
-    if header and not (is_sqlite and int.from_bytes(header[68:72], "big") == APPLICATION_ID):
+    application_id = int.from_bytes(header[68:72], "big") if is_sqlite else None
+    if application_id == _UNRELEASED_ID:
+        raise StorageUnreleased(path)
+    if header and application_id != APPLICATION_ID:
         raise StorageForeign(path)
 
 

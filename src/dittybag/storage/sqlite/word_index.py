@@ -8,7 +8,6 @@ from typing import Final
 import apsw
 
 from dittybag.domain.ranked_search import STORED_KINDS, StoredKind, columns_of
-from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sql.searched_entities import searched_entities
 from dittybag.storage.sqlite.index_structure import read_varints
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver, run_synchronously
@@ -33,13 +32,13 @@ def column_values(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(" ".join(column) for column in columns_of(texts))
 
 
-def fill_word_index(connection: apsw.Connection, schema: int = NEWEST_SCHEMA) -> None:
-    """Index all entities in an empty index. `schema`: that of the database."""
-    run_synchronously(_fill(connection, schema))
+def fill_word_index(connection: apsw.Connection) -> None:
+    """Index all entities in an empty index."""
+    run_synchronously(_fill(connection))
 
 
-async def _fill(connection: apsw.Connection, schema: int) -> None:
-    async for kind, number, texts in searched_entities(SqliteDriver(connection), schema):
+async def _fill(connection: apsw.Connection) -> None:
+    async for kind, number, texts in searched_entities(SqliteDriver(connection)):
         connection.execute(INSERTS[WORD_INDEX], (row_id(kind, number), *column_values(texts)))
 
 

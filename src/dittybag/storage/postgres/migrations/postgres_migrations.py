@@ -1,14 +1,14 @@
-"""Numbered schema migrations. Each is committed together with its record."""
+"""Numbered schema migrations. Those that a schema lacks are committed together, with their records."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from dittybag.domain.errors import StorageFailed, StorageForeign, StorageTooNew
+from dittybag.domain.errors import StorageFailed, StorageForeign, StorageTooNew, StorageUnreleased
 from dittybag.storage.postgres.postgres_connections import (
     DRIVER_ERRORS,
     REBUILD_SECONDS,
@@ -21,25 +21,27 @@ from dittybag.storage.postgres.postgres_connections import (
 )
 from dittybag.storage.postgres.postgres_driver import PostgresDriver
 from dittybag.storage.postgres.trigram_indexes import create_trigram_indexes, install_trigrams
-from dittybag.storage.postgres.word_vectors import fill_words
-from dittybag.storage.sql.migration_files import FOLD_ACCENTS, INDEX_WORDS, NEWEST_SCHEMA, read_migrations
-from dittybag.storage.sql.task_refolding import refold_tasks
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA, Migration, are_same, read_migrations
 
 #: The table comment that distinguishes our tables from others of the same name.
 _MARK: Final = "The migrations of a Dittybag workspace"
 
 _CREATE_RECORDS: Final = f"""
-CREATE TABLE IF NOT EXISTS migrations (
+CREATE TABLE IF NOT EXISTS applied_migrations (
     number     bigint PRIMARY KEY,
     name       text   COLLATE "C" NOT NULL,
+    checksum   bigint NOT NULL,
     applied_at bigint NOT NULL
 );
-COMMENT ON TABLE migrations IS '{_MARK}'
+COMMENT ON TABLE applied_migrations IS '{_MARK}'
 """
+
+#: The table of applied migrations until shortly before the first release.
+_UNRELEASED_RECORDS: Final = "migrations"
 
 #: All tables. Another program's schema may contain tables of the same name.
 _OWN_TABLES: Final = (
-    "migrations",
+    "applied_migrations",
     "projects",
     "prompts",
     "resources",
@@ -70,15 +72,16 @@ _OWN_TABLES: Final = (
 )
 
 
-def load_migrations() -> list[tuple[int, str, str]]:
-    """Return the number, name and SQL of every migration."""
+def load_migrations() -> list[Migration]:
+    """Return every migration."""
     return read_migrations(os.path.dirname(__file__))  # noqa: PTH120  # pathlib is slow to import
 
 
 async def is_current(connection: PostgresConnection, where: PostgresAddress) -> bool:
     """Whether the schema is the newest.
 
-    Raises `StorageTooNew` for a newer version of Dittybag and `StorageForeign` for tables of another program.
+    Raises `StorageTooNew` for tables of a newer version, `StorageUnreleased` for those from before the first
+    release, and `StorageForeign` for those of another program.
     """
     return await _version(connection, where) == NEWEST_SCHEMA
 
@@ -95,19 +98,27 @@ async def _version(connection: PostgresConnection, where: PostgresAddress) -> in
 
 
 async def schema_version(connection: PostgresConnection, where: PostgresAddress) -> int:
-    """Return the schema version, also of a newer version; 0 without tables. Raises `StorageForeign`."""
+    """Return the schema version, also of a newer version; 0 without tables.
+
+    Raises `StorageForeign` and `StorageUnreleased`.
+    """
     rows = await connection.fetch(
         """SELECT relname::text, obj_description(pg_class.oid, 'pg_class') FROM pg_class
            JOIN pg_namespace ON pg_namespace.oid = relnamespace
            WHERE nspname = current_schema() AND relname::text = ANY($1)""",
-        _OWN_TABLES,
+        (*_OWN_TABLES, _UNRELEASED_RECORDS),
     )
     comments: dict[str, str | None] = {row[0]: row[1] for row in rows}
+    if comments.pop(_UNRELEASED_RECORDS, None) == _MARK:
+        raise StorageUnreleased(where.display_url)
     if not comments:
         return 0
-    if comments.get("migrations") != _MARK:
+    if comments.get("applied_migrations") != _MARK:
         raise StorageForeign(where.display_url)
-    return int(await connection.fetchval("SELECT coalesce(max(number), 0) FROM migrations"))
+    recorded = await connection.fetch("SELECT number, checksum FROM applied_migrations ORDER BY number")
+    if not are_same([checksum for _, checksum in recorded], load_migrations()):
+        raise StorageUnreleased(where.display_url)
+    return int(recorded[-1][0]) if recorded else 0
 
 
 def _refuse_newer(found: int, where: PostgresAddress) -> None:
@@ -126,9 +137,8 @@ async def migrate(where: PostgresAddress, schema: str) -> None:
     """Migrate a new or old schema to the newest version. Several processes may do so at the same time."""
     connection = await connect(where, writable=True)
     try:
-        migrations = load_migrations()
-        while await _apply_next(connection, where, schema, migrations):
-            pass
+        async with _locked(connection, schema):
+            await _apply_missing(connection, where)
         await install_trigrams(connection)
         async with _locked(connection, schema):
             await create_trigram_indexes(connection)
@@ -150,32 +160,19 @@ async def _locked(connection: PostgresConnection, schema: str) -> AsyncIterator[
     await connection.execute("COMMIT")
 
 
-async def _apply_next(
-    connection: PostgresConnection,
-    where: PostgresAddress,
-    schema: str,
-    migrations: Sequence[tuple[int, str, str]],
-) -> bool:
-    """Apply the first migration that is missing. Returns whether there was one."""
-    async with _locked(connection, schema):
-        if where.schema is not None and await connection.fetchval("SELECT current_schema()") is None:
-            await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(where.schema)}")
-        done = await _version(connection, where)
-        if done == 0 and await connection.fetchval("SHOW server_encoding") != "UTF8":
-            raise StorageFailed(
-                where.display_url, "the database must have the encoding UTF8 to store any text"
-            )
-        missing = next((migration for migration in migrations if migration[0] > done), None)
-        if missing is None:
-            return False
-        number, name, sql = missing
+async def _apply_missing(connection: PostgresConnection, where: PostgresAddress) -> None:
+    if where.schema is not None and await connection.fetchval("SELECT current_schema()") is None:
+        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(where.schema)}")
+    done = await _version(connection, where)
+    if done == 0 and await connection.fetchval("SHOW server_encoding") != "UTF8":
+        raise StorageFailed(where.display_url, "the database must have the encoding UTF8 to store any text")
+    missing = load_migrations()[done:]
+    if missing:
         await connection.execute(_CREATE_RECORDS)
-        await connection.execute(sql, timeout=REBUILD_SECONDS)
-        if number == FOLD_ACCENTS:
-            async for _ in refold_tasks(PostgresDriver(connection)):
-                pass
-        if number == INDEX_WORDS:
-            await fill_words(connection)
-        record = (number, name, time.time_ns() // 1000)
-        await connection.execute("INSERT INTO migrations VALUES ($1, $2, $3)", *record)
-        return True
+    for migration in missing:
+        if (function := migration.function) is None:
+            await connection.execute(migration.text, timeout=REBUILD_SECONDS)
+        else:
+            await function(PostgresDriver(connection))
+        record = (migration.number, migration.name, migration.checksum, time.time_ns() // 1000)
+        await connection.execute("INSERT INTO applied_migrations VALUES ($1, $2, $3, $4)", *record)

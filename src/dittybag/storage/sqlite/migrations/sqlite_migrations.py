@@ -1,44 +1,68 @@
-"""Numbered schema migrations. Each is committed together with its record; in a new file, all of them."""
+"""Numbered schema migrations. Those that a file lacks are committed together, with their records."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
-from dittybag.domain.errors import StorageFailed, StorageTooNew
-from dittybag.storage.sql.migration_files import FOLD_ACCENTS, INDEX_WORDS, NEWEST_SCHEMA, read_migrations
+from dittybag.domain.errors import StorageFailed, StorageTooNew, StorageUnreleased
+from dittybag.storage.sql.migration_files import NEWEST_SCHEMA, Migration, are_same, read_migrations
 from dittybag.storage.sqlite.sqlite_connections import APPLICATION_ID, BUSY_SECONDS, connect, translate_errors
+from dittybag.storage.sqlite.sqlite_driver import SqliteDriver, run_synchronously
 
 _CREATE_RECORDS: Final = """
-CREATE TABLE IF NOT EXISTS migrations (
+CREATE TABLE IF NOT EXISTS applied_migrations (
     number     INTEGER PRIMARY KEY,
     name       TEXT    NOT NULL,
+    checksum   INTEGER NOT NULL,
     applied_at INTEGER NOT NULL
 ) STRICT
 """
 
 
-def load_migrations() -> list[tuple[int, str, str]]:
-    """Return the number, name and SQL of every migration."""
+def load_migrations() -> list[Migration]:
+    """Return every migration."""
     return read_migrations(os.path.dirname(__file__))  # noqa: PTH120  # pathlib is slow to import
 
 
-def is_current(connection: apsw.Connection, path: str) -> bool:
-    """Whether the schema is the newest. Raises `StorageTooNew` for a newer version of Dittybag."""
+def schema_version(connection: apsw.Connection, path: str) -> int:
+    """Return the schema version, also of a newer version; 0 without tables.
+
+    Raises `StorageUnreleased` for the tables of a version before the first release.
+    """
     with translate_errors(path):
-        found = int(connection.execute("PRAGMA user_version").get)
-    if found > NEWEST_SCHEMA:
-        raise StorageTooNew(path, found=found, known=NEWEST_SCHEMA)
+        found = int(connection.pragma("user_version"))
+        if found == 0:
+            return 0
+        rows: list[Any] = connection.execute(
+            "SELECT checksum FROM applied_migrations ORDER BY number"
+        ).fetchall()
+    if not are_same([checksum for (checksum,) in rows], load_migrations()):
+        raise StorageUnreleased(path)
+    return found
+
+
+def is_current(connection: apsw.Connection, path: str) -> bool:
+    """Whether the schema is the newest. Raises `StorageTooNew` and `StorageUnreleased`."""
+    found = schema_version(connection, path)
+    _refuse_newer(found, path)
     return found == NEWEST_SCHEMA
 
 
+def _refuse_newer(found: int, path: str) -> None:
+    if found > NEWEST_SCHEMA:
+        raise StorageTooNew(path, found=found, known=NEWEST_SCHEMA)
+
+
 def require_current(connection: apsw.Connection, path: str) -> None:
-    """Raise `StorageError` unless the schema is the newest."""
-    if not is_current(connection, path):
+    """Raise `StorageError` unless the schema of an open store is still the newest."""
+    with translate_errors(path):
+        found = int(connection.execute("PRAGMA user_version").get)
+    _refuse_newer(found, path)
+    if found != NEWEST_SCHEMA:
         raise StorageFailed(path, "the schema is no longer the one of this version of Dittybag")
 
 
@@ -51,11 +75,7 @@ def migrate(path: str) -> None:
             if connection.pragma("application_id") == 0:
                 connection.pragma("application_id", APPLICATION_ID)
             _enable_write_ahead_log(connection, path)
-            migrations = load_migrations()
-            # A new file needs no record of how far it got, so all of them are one transaction.
-            is_new = connection.pragma("user_version") == 0
-            for group in [migrations] if is_new else [[migration] for migration in migrations]:
-                _apply(connection, path, group)
+            _apply_missing(connection, path)
     finally:
         connection.close()
 
@@ -76,13 +96,11 @@ def _enable_write_ahead_log(connection: apsw.Connection, path: str) -> None:
         return
 
 
-def _apply(connection: apsw.Connection, path: str, migrations: Sequence[tuple[int, str, str]]) -> None:
-    """Apply those of the migrations that are missing, in one transaction."""
+def _apply_missing(connection: apsw.Connection, path: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for number, name, sql in migrations:
-            if not is_current(connection, path) and connection.pragma("user_version") < number:
-                _apply_one(connection, number, name, sql)
+        if not is_current(connection, path):
+            create_schema(connection, NEWEST_SCHEMA)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -90,19 +108,19 @@ def _apply(connection: apsw.Connection, path: str, migrations: Sequence[tuple[in
         raise
 
 
-def _apply_one(connection: apsw.Connection, number: int, name: str, sql: str) -> None:
+def create_schema(connection: apsw.Connection, number: int) -> None:
+    """Apply the missing migrations up to this one."""
+    done = connection.pragma("user_version")
     connection.execute(_CREATE_RECORDS)
-    connection.execute(sql)
-    if number == FOLD_ACCENTS:
-        # Imported here because it is needed once in the life of a database.
-        from dittybag.storage.sqlite.task_index import refold_index
+    for migration in load_migrations()[done:number]:
+        _apply(connection, migration)
 
-        refold_index(connection)
-    # A new file has nothing to index.
-    if number == INDEX_WORDS and connection.execute("SELECT EXISTS (SELECT 1 FROM changes)").get:
-        from dittybag.storage.sqlite.word_index import fill_word_index
 
-        fill_word_index(connection, number)
-    record = (number, name, time.time_ns() // 1000)
-    connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", record)
-    connection.pragma("user_version", number)
+def _apply(connection: apsw.Connection, migration: Migration) -> None:
+    if (function := migration.function) is None:
+        connection.execute(migration.text)
+    else:
+        run_synchronously(function(SqliteDriver(connection)))
+    record = (migration.number, migration.name, migration.checksum, time.time_ns() // 1000)
+    connection.execute("INSERT INTO applied_migrations VALUES (?, ?, ?, ?)", record)
+    connection.pragma("user_version", migration.number)

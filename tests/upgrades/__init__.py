@@ -1,1 +1,0 @@
-"""Data and configurations of every release, which this version must open, update and remove."""
