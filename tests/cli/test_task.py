@@ -235,7 +235,7 @@ def test_tasks_are_named_by_title(tmp_path: Path) -> None:
     assert dittybag(tmp_path, "task", "done", "write TESTS").stdout == "Completed task 1 'Write tests'\n"
     assert data(dittybag(tmp_path, "task", "show", "cafe menu", "--json"))["id"] == 4
     assert data(dittybag(tmp_path, "task", "comment", "docs", "Soon", "--json"))["id"] == 2
-    # An open task comes before a completed one that begins in the same way.
+    # An open task comes before a completed one.
     assert data(dittybag(tmp_path, "task", "update", "write t", "-P", "4", "--json"))["id"] == 2
     several = failure(dittybag(tmp_path, "task", "drop", "rite", "--json", status=4))
     assert several["message"] == "'rite' matches several items: 3 'Rewrite', 2 'Write the docs'"
@@ -243,7 +243,33 @@ def test_tasks_are_named_by_title(tmp_path: Path) -> None:
     assert "No task is called 'sing'" in dittybag(tmp_path, "task", "claim", "sing", status=3).stderr
     assert dittybag(tmp_path, "task", "reopen", "write").stdout == "Reopened task 1 'Write tests'\n"
     assert "Rewrite" in dittybag(tmp_path, "task", "graph", "Rewrite").stdout
-    assert dittybag(tmp_path, "task", "delete", "2", "café").stdout.count("Deleted") == 2
+    assert dittybag(tmp_path, "task", "delete", "2", "café  MENU").stdout.count("Deleted") == 2
+
+
+def test_several_words_are_one_title_first(tmp_path: Path) -> None:
+    for title in ("Call Anna", "Buy bread", "Call the bank", "Bread"):
+        dittybag(tmp_path, "task", "add", title)
+    assert dittybag(tmp_path, "task", "done", "call", "the", "bank").stdout.startswith("Completed task 3 ")
+    # Neither one title, nor whole titles.
+    several = failure(dittybag(tmp_path, "task", "done", "anna", "buy", "--json", status=3))
+    assert several["message"] == "No task is called 'anna buy'"
+    assert several["hints"] == [
+        "similar: 1 'Call Anna', 2 'Buy bread'; to name several tasks, give their numbers"
+    ]
+    assert failure(dittybag(tmp_path, "task", "drop", "1", "rope", "--json", status=3))["message"] == (
+        "No task is called '1 rope'"
+    )
+    assert list_ids(tmp_path) == [1, 2, 4]
+    assert dittybag(tmp_path, "task", "done", "Call Anna", "bread", "2").stdout.count("Completed") == 3
+
+
+def test_a_due_date_in_minutes_is_refused(tmp_path: Path) -> None:
+    refused = dittybag(tmp_path, "task", "add", "Pay rent due 30m", status=1)
+    assert "due 30m: a due date has no minutes and hours from now" in refused.stderr
+    assert "to keep it in the title, use --plain" in refused.stderr
+    refused = dittybag(tmp_path, "task", "add", "Pay rent", "-d", "30m", status=2)
+    assert "'30m' is not a date" in refused.stderr
+    assert list_ids(tmp_path) == []
 
 
 @pytest.fixture(scope="module")

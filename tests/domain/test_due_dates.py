@@ -40,7 +40,8 @@ TODAY = date(2026, 3, 18)
         ("2w", "2026-04-01"),
         ("in 2 weeks", "2026-04-01"),
         ("next week", "2026-03-25"),
-        ("1m", "2026-04-18"),
+        ("1mo", "2026-04-18"),
+        ("2 months", "2026-05-18"),
         ("next month", "2026-04-18"),
         ("in 10 months", "2027-01-18"),
         ("1y", "2027-03-18"),
@@ -60,6 +61,8 @@ TODAY = date(2026, 3, 18)
         ("2026-12-24", "2026-12-24"),
         ("2026-12-24T17:00:00Z", "2026-12-24T17:00:00Z"),
         ("2026-12-24 17:00", "2026-12-24T17:00"),
+        ("fri 17:00", "2026-03-20T17:00"),
+        ("tomorrow at 9:30", "2026-03-19T09:30"),
     ],
 )
 def test_words_are_parsed_as_dates(words: str, day: str) -> None:
@@ -70,13 +73,13 @@ def test_words_are_parsed_as_dates(words: str, day: str) -> None:
 @pytest.mark.parametrize(
     ("today", "words", "day"),
     [
-        (date(2026, 1, 31), "1m", "2026-02-28"),
+        (date(2026, 1, 31), "1mo", "2026-02-28"),
         (date(2028, 1, 31), "next month", "2028-02-29"),
         (date(2028, 2, 29), "1y", "2029-02-28"),
         (date(2026, 12, 31), "tomorrow", "2027-01-01"),
         (date(2026, 12, 5), "eom", "2026-12-31"),
         (date(2028, 2, 5), "eom", "2028-02-29"),
-        (date(2026, 12, 15), "1m", "2027-01-15"),
+        (date(2026, 12, 15), "1mo", "2027-01-15"),
     ],
 )
 def test_months_end_on_their_last_day(today: date, words: str, day: str) -> None:
@@ -92,6 +95,10 @@ def test_months_end_on_their_last_day(today: date, words: str, day: str) -> None
         "fr",
         "frida y",
         "last fri",
+        "30m",
+        "in 3 hours",
+        "fri 24:00",
+        "17:00",
         "next soon",
         "31 feb",
         "0 dec",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.errors import AmbiguousReference, ClaimLost, TaskClaimed, TaskNotFound
+from dittybag.domain.errors import AmbiguousReference, ClaimLost, Invalid, TaskClaimed, TaskNotFound
 from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import Task
 from dittybag.services.task_lookup import NamedTask
@@ -46,7 +46,9 @@ async def test_tasks_are_listed_by_status_assignee_labels_and_parent(session: St
     assert await titles(session, labels=("'",)) == ["b"]
     assert await titles(session, assignee="ann") == ["a", "c"]
     assert await titles(session, assignee="ann", parent=a.id) == ["c"]
-    assert await titles(session, parent=10**30) == await titles(session, parent=-1) == []
+    for missing in (10**30, -1):
+        with pytest.raises(Invalid, match=rf"parent: task {missing} does not exist"):
+            await titles(session, parent=missing)
 
 
 async def test_a_task_is_shown_with_those_around_it(session: StoreSession) -> None:

@@ -12,6 +12,7 @@ from dittybag.cli.output import clip_line, note
 from dittybag.cli.read_input import refuse
 from dittybag.cli.task_options import local_now
 from dittybag.domain.due_dates import format_due_day
+from dittybag.domain.errors import Invalid
 from dittybag.domain.tasks import Task
 
 
@@ -31,7 +32,11 @@ class QuickAdd(Struct, frozen=True):
         """Find fields in the text. Those that are `given` by options stay as they are."""
         from dittybag.domain.quick_add import task_fields
 
-        found = task_fields(text, local_now().date())
+        try:
+            found = task_fields(text, local_now().date())
+        except Invalid as error:
+            error.add_note("to keep it in the title, use --plain")
+            raise
         title = found.pop("title")
         if not found:
             return cls.plain(text)

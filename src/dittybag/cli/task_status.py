@@ -35,7 +35,8 @@ def done(
 ) -> None:
     """Mark tasks as completed, all of them or none.
 
-    TASK is the number of a task, its title, or a part of its title that no other title has.
+    TASK is the number of a task, its title, or a part of its title that no other title has. Several words
+    are one title if there is such a task. To name several tasks, give numbers or whole titles.
 
     \b
     Examples:

@@ -28,8 +28,10 @@ _MONTHS: Final = (
 _MAX_LENGTH: Final = 100
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?", re.ASCII)
 _SPAN: Final = re.compile(
-    r"(?:in\s+|\+)?(\d{1,5}|an?)\s*(d|days?|w|wks?|weeks?|m|months?|y|years?)", re.ASCII
+    r"(?:in\s+|\+)?(\d{1,5}|an?)\s*(d|days?|w|wks?|weeks?|mo|months?|y|years?)", re.ASCII
 )
+_SHORT_SPAN: Final = re.compile(r"(?:in\s+|\+)?(\d{1,5}|an?)\s*(m|mins?|minutes?|h|hrs?|hours?)", re.ASCII)
+_CLOCK: Final = re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d", re.ASCII)
 _DAY_MONTH: Final = re.compile(
     r"(\d{1,2})(?:st|nd|rd|th|\.)?\s*(?:of\s+)?([a-z]{3,9})\.?(?:,?\s+(\d{4}))?", re.ASCII
 )
@@ -42,6 +44,11 @@ _NO_DATE: Final = ("", "none", "never")
 
 class NotADate(ValueError):
     """The text is not a date."""
+
+
+def is_short_span(text: str) -> bool:
+    """Return whether a text is a time from now in minutes or hours, which due dates do not have."""
+    return _SHORT_SPAN.fullmatch(text.lower().strip()) is not None
 
 
 def parse_optional_due_date(text: str, today: date) -> str:
@@ -59,6 +66,9 @@ def parse_due_date(text: str, today: date) -> str:
         raise NotADate
     if _ISO.fullmatch(text.strip()):
         return text.strip().replace(" ", "T", 1)
+    day_words, _, clock = words.rpartition(" ")
+    if day_words and _CLOCK.fullmatch(clock):
+        return f"{parse_due_date(day_words.removesuffix(' at'), today)[:10]}T{clock:0>5}"
     try:
         day = (
             _fixed_phrase(words, today)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any, Final
 
-from dittybag.domain.due_dates import NotADate, parse_due_date
+from dittybag.domain.due_dates import EXAMPLES, NotADate, is_short_span, parse_due_date
+from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.tasks import ENERGIES, PRIORITIES, problems
 
 #: Words after this many stay in the title.
@@ -34,7 +35,7 @@ _DUE: Final = ("due", "-d", "--due")
 def task_fields(text: str, today: date) -> dict[str, Any]:
     """Return the fields of the task: its title and any others that were given.
 
-    Words that are not recognised stay in the title.
+    Words that are not recognised stay in the title. Raises `Invalid` for a due date in minutes or hours.
     """
     words = _WORDS.findall(text)
     fields: dict[str, Any] = {}
@@ -62,8 +63,12 @@ def _parse_field(words: Sequence[str], at: int, today: date, fields: dict[str, A
 
 def _parse_due(words: Sequence[str], today: date, fields: dict[str, Any]) -> int:
     for count in range(len(words), 0, -1):
+        text = _unquote(" ".join(words[:count]))
+        if is_short_span(text):
+            problem = f"due {text}: a due date has no minutes and hours from now; use for example {EXAMPLES}"
+            raise Invalid([Problem("due_date", problem)])
         try:
-            found = parse_due_date(_unquote(" ".join(words[:count])), today)
+            found = parse_due_date(text, today)
         except NotADate:
             continue
         if not any(problems(due_date=found)):

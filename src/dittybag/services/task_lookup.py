@@ -30,7 +30,7 @@ class NamedTask(Struct, frozen=True):
 
 
 async def find_named_task(transaction: Transaction, caller: Caller, named: NamedTask) -> Task | None:
-    """Return the task with this title; otherwise the one whose title begins with it, or contains it.
+    """Return the task with this title; otherwise the one whose title contains it.
 
     Case and accents do not matter. Among equals, open tasks come first. Raises `AmbiguousReference`.
     """
@@ -48,7 +48,6 @@ async def find_named_task(transaction: Transaction, caller: Caller, named: Named
     titles = {task.id: fold_accents(" ".join(task.title.split())) for task in found}
     stages = [
         [task for task in found if titles[task.id] == wanted],
-        [task for task in found if titles[task.id].startswith(wanted)],
         [task for task in found if wanted in titles[task.id]],
     ]
     for stage in stages[: 1 if len(found) > _MAX_COMPARED else None]:

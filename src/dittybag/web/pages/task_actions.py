@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from dittybag.domain.display import format_count
@@ -42,10 +43,16 @@ async def preview_quick_add(request: WebRequest) -> WebResponse:
 
 async def _render_preview(request: WebRequest, text: str, error: Invalid | None) -> WebResponse:
     now = local_now()
-    fields = task_fields(text, now.date()) if text.strip() else {}
+    fields: dict[str, Any] = {}
+    found: Sequence[Problem] = ()
+    try:
+        fields = task_fields(text, now.date()) if text.strip() else {}
+    except Invalid as refused:
+        found = refused.problems
     due = fields.get("due_date")
     shown_fields = {"priority": DEFAULT_PRIORITY, **fields}
-    found = list(problems(**fields)) if error is None and fields.get("title") else []
+    if error is None and fields.get("title"):
+        found = problems(**fields)
     project, is_shared = await _project_of_new_task(request, fields.get("project"))
     return render_page(
         request,
