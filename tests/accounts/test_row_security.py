@@ -15,7 +15,6 @@ from dittybag.domain.ports import Transaction, Write
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import Task
-from dittybag.domain.usage import Client, PendingUsage, PromptUse
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
 from dittybag.services.library_search import NO_LIBRARIES
@@ -118,21 +117,6 @@ def test_the_counts_of_a_project_are_visible_to_its_members_only(rls_world: Worl
         assert query_as(rls_world, None, sql, hidden) or table == "tag_counts"
         assert query_as(rls_world, "mallory", sql, hidden) == [], table
         assert affected_rows(rls_world, "mallory", f"DELETE FROM {table} WHERE project = {hidden}") == 0
-
-
-def test_the_usage_of_a_project_is_visible_to_its_members_only(rls_world: World) -> None:
-    hidden, usage = rls_world.projects[HIDDEN_PROJECT], rls_world.workspace.usage
-    uses = {PromptUse(hidden, "team:review", "editor"): 2}
-    clients = [Client(user, "editor", "1.0", "http") for user in ("alice", "mallory")]
-    rls_world.run(usage.record(PendingUsage(uses, tuple(clients))))
-    sql = "SELECT count FROM prompt_uses WHERE project = $1 AND client = ''"
-    for user, expected in ((None, [2]), (STRANGER, [2]), ("mallory", [])):
-        assert [row[0] for row in query_as(rls_world, user, sql, hidden)] == expected, user
-    assert [row[0] for row in query_as(rls_world, "mallory", "SELECT user_name FROM seen_clients")] == [
-        "mallory"
-    ]
-    for statement in ("DELETE FROM prompt_uses", "UPDATE seen_clients SET version = 'x'"):
-        assert affected_rows(rls_world, "mallory", statement) == 0
 
 
 def test_the_operator_sees_everything(rls_world: World) -> None:

@@ -42,7 +42,6 @@ from dittybag.services.search_service import RankedQuery, SearchService
 from dittybag.services.task_lookup import NamedTask
 from dittybag.services.task_queue import ClaimRequest, TaskQueueService
 from dittybag.services.task_service import TaskService
-from dittybag.services.usage_service import UsageService
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
@@ -56,7 +55,6 @@ SERVICES: dict[str, type] = {
     "overview": OverviewService,
     "purges": PurgeService,
     "batches": BatchService,
-    "usage": UsageService,
     "administration": AdministrationService,
     "packs": PackService,
     "pins": PinService,
@@ -195,15 +193,10 @@ CASES: dict[str, ServiceCall] = {
     "search.ranked": reads(lambda it, who, populated: it.ranked(who, RankedQuery("Words"))),
     "search.newest": reads(lambda it, who, populated: it.newest(who, RankedQuery(""))),
     "overview.count_contents": reads(lambda it, who, populated: it.count_contents(who)),
-    "overview.usage": reads(lambda it, who, populated: it.usage(who, "somebody")),
     "overview.by_actor": reads(lambda it, who, populated: it.by_actor(who, after=0)),
     "overview.log_range": own(lambda it, who, populated: it.log_range(who)),
     "batches.browse": reads(lambda it, who, populated: it.browse(who, ChangeQuery(project=who.project), 10)),
     "batches.changes": reads(lambda it, who, populated: it.changes(who, populated.task_change, 10)),
-    "usage.most_used": reads(lambda it, who, populated: it.most_used(who, 10)),
-    "usage.of_prompt": reads(lambda it, who, populated: it.of_prompt(who, populated.prompt[1])),
-    "usage.counts": reads(lambda it, who, populated: it.counts(who, [populated.prompt[1]])),
-    "usage.clients": own(lambda it, who, populated: it.clients(who)),
     "packs.make": reads(lambda it, who, populated: it.make(who, PackRequest(query="Words"))),
     "pins.all": reads(lambda it, who, populated: it.all(who)),
     "pins.add": writes(lambda it, who, populated: it.add(who, "prompt:one", None)),
@@ -250,7 +243,6 @@ CASES: dict[str, ServiceCall] = {
     "tasks.listing": own(
         lambda it, who, populated: it.listing(who, TaskFilter(), order="priority", limit=5, offset=0)
     ),
-    "tasks.completion_counts": own(lambda it, who, populated: it.completion_counts(who, 0)),
     "tasks.latest_change": own(lambda it, who, populated: it.latest_change(who, populated.task)),
     "tasks.undo_latest": own(
         lambda it, who, populated: it.undo_latest(who, populated.task, populated.task_change), changes=True

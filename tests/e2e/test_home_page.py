@@ -60,7 +60,7 @@ def empty_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer
         yield server
 
 
-def test_home_counts_entities_and_changes(server: WebServerProcess, windows: BrowserWindows) -> None:
+def test_home_counts_entities(server: WebServerProcess, windows: BrowserWindows) -> None:
     page = windows.open(server, HOME)
     assert [_count(page, name) for name in ("prompts", "libraries", "resources", "tasks")] == [
         "5",
@@ -68,11 +68,6 @@ def test_home_counts_entities_and_changes(server: WebServerProcess, windows: Bro
         "3",
         "3",
     ]
-    page.get_by_text("Show as a table").click()
-    today = page.locator(".usage-table tbody tr").first
-    # Five prompts, three resources, three tasks and the project; none was created in the web UI.
-    assert today.locator("td").all_inner_texts() == ["0", "12"]
-    assert page.locator(".plot .bar-mark").count() == 1
     page.get_by_role("link", name="open tasks").click()
     page.wait_for_url("**/tasks")
 

@@ -1,12 +1,10 @@
-"""Home: what is due, what others changed since the last visit, clients, used prompts and the chart."""
+"""Home: what is due, what others changed since the last visit, and clients."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -18,29 +16,6 @@ from tests.e2e.conftest import SCREENS, BrowserWindows, PageCheck, Screen
 from tests.e2e.web_server_process import WebServerProcess
 
 HOME = f"/p/{PROJECT}"
-
-#: The contrast of two colours of a chart, as in WCAG, in what the browser has computed.
-CONTRASTS = """
-() => {
-  const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
-  const luminance = (colour) => {
-    canvas.fillStyle = colour;
-    canvas.fillRect(0, 0, 1, 1);
-    const parts = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map((value) => value / 255);
-    const linear = (value) => value <= .04045 ? value / 12.92 : ((value + .055) / 1.055) ** 2.4;
-    const [red, green, blue] = parts.map(linear);
-    return .2126 * red + .7152 * green + .0722 * blue;
-  };
-  const style = (selector) => getComputedStyle(document.querySelector(selector));
-  const colours = [
-    style(".plot .bar-mark:not(.second)").fill,
-    style(".plot .bar-mark.second").fill,
-    style(".usage").backgroundColor,
-  ].map(luminance);
-  const contrast = (one, other) => (Math.max(one, other) + .05) / (Math.min(one, other) + .05);
-  return [[0, 1], [0, 2], [1, 2]].map(([one, other]) => contrast(colours[one], colours[other]));
-}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -66,15 +41,8 @@ def test_home_shows_today(
     expect(page.locator("#due li", has_text="Hash passwords")).to_contain_text("claude-code")
     expect(page.locator("#due li", has_text="Cover the login")).to_contain_text("waits for 1")
     _check_actors(page)
-    clients = page.locator("#clients li").all_inner_texts()
-    words = [text.split() for text in clients]
-    assert words[:2] == [
-        ["claude-code", "2.1.4", "stdio", "connected"],
-        ["cursor", "1.7.39", "stdio", "connected"],
-    ]
-    assert words[2][:3] == ["codex", "0.48.0", "HTTP"]
-    expect(page.locator("#used li").first).to_have_text(re.compile(r"Security review\s*43 uses"))
-    _check_chart(page)
+    names = page.locator("#clients .home-title").all_inner_texts()
+    assert sorted(names) == ["claude-code", "codex", "cursor"]
     check_page(page, f"today-{screen.name}")
     task = page.locator("#due li", has_text="Log failed logins")
     task.get_by_role("button", name="Complete Log failed logins").click()
@@ -99,26 +67,6 @@ def _check_actors(page: Page) -> None:
         for kind in ("agent", "person")
     ]
     assert shapes[1] == "50%" != shapes[0]
-
-
-def _check_chart(page: Page) -> None:
-    """Check the axes, the tooltips and the contrast of the chart."""
-    assert page.locator(".plot-scale text").all_text_contents()[0] == "0"
-    assert len(page.locator(".plot-columns > g text").all_text_contents()) == 5
-    contrasts: Any = page.evaluate(CONTRASTS)
-    assert min(contrasts) >= 3, contrasts
-    columns = page.locator(".plot .point")
-    assert columns.count() == 30
-    expect(page.locator(".tip:visible")).to_have_count(0)
-    columns.nth(29).focus()
-    page.keyboard.press("ArrowLeft")
-    expect(columns.nth(28)).to_be_focused()
-    tip = page.locator(".tip:visible")
-    expect(tip).to_have_text(re.compile(r"\d+ \w+: \d+ by people, \d+ by agents"))
-    assert tip.text_content() == columns.nth(28).locator("title").text_content()
-    columns.nth(10).hover()
-    expect(columns.nth(10).locator(".tip")).to_be_visible()
-    page.mouse.move(0, 0)
 
 
 def test_changes_stay_until_the_visit_is_over_and_are_undone_by_actor(

@@ -109,7 +109,6 @@ def test_task_pages_are_accessible_on_every_screen(
     check_page(page, f"board-{screen.name}")
     for name, query in (
         ("done", "?view=list&status=done"),
-        ("stats", "?view=stats"),
         ("nothing", "?text=nowhere&by=project"),
     ):
         page.goto(task_server.origin + TASKS + query)
@@ -356,26 +355,6 @@ def test_filters_are_in_the_url_and_lists_are_paged(
     page.get_by_role("button", name="Undo").click()
     expect(card(page, "Done: pay the bill")).to_be_visible()
     assert find_task(task_server, "pay the bill")["completed"] is True
-
-
-def test_charts_count_tasks(server: WebServerProcess, windows: BrowserWindows) -> None:
-    chart_task = add_task(server, "Chart", project="charts", priority=5)
-    server.call("task_complete", task_id=chart_task)
-    numbers = server.call("task_stats")
-    page = windows.open(server, TASKS + "?view=stats")
-    wait_until_live(page)
-    tiles = page.locator(".tile b")
-    expected = [numbers["total"] - 1, 1, f"{100 // numbers['total']} %", 1]
-    expect(tiles).to_have_text([str(number) for number in expected])
-    expect(page.get_by_role("region", name="By priority").get_by_role("listitem").first).to_contain_text(
-        f"1 of {numbers['by_priority']['5']}"
-    )
-    expect(page.locator(".days .bar-mark")).to_have_count(1)
-    add_task(server, "Another", project="charts")
-    charts = page.get_by_role("region", name="By project").get_by_role("listitem").filter(has_text="charts")
-    expect(charts).to_contain_text("1 of 2", timeout=1000)
-    charts.get_by_role("link").click()
-    expect(page.locator("[data-task]")).to_have_count(1)
 
 
 def test_the_essentials_work_without_javascript(

@@ -15,7 +15,6 @@ from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import DEFAULT_USER, Task
 from dittybag.services.history_service import UndoSelection
-from dittybag.services.project_overview import ProjectCounts
 from dittybag.services.search_service import RankedKind, RankedQuery
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.log_consistency import ALL
@@ -194,32 +193,6 @@ async def test_an_undo_plan_lists_its_effects_and_later_changes_make_it_stale(se
     again = await history.plan_undo(session.caller, UndoSelection(seq=last.seq))
     assert len(again.later) == 4
     assert (await history.undo(session.caller, UndoSelection(seq=last.seq), seen=again.seen)).by is None
-
-
-async def test_usage_counts_continue_from_the_cached_count(session: StoreSession) -> None:
-    garden = await create_samples(session)
-    overview = session.workspace.overview
-
-    async def today(of: StoreSession) -> tuple[int, int]:
-        usage = await overview.usage(of.caller, ACTOR)
-        assert (len(usage.days), usage.since) == (30, None)
-        assert not any(day.total for day in usage.days[:-1])
-        return usage.days[-1].people, usage.days[-1].agents
-
-    anna = as_user(session, "anna")
-    # The owner sees the tasks of all users; users with a token see their own.
-    assert await today(session) == (4 + 4 + 4 + 2, 0)
-    assert await today(anna) == (4 + 4 + 2, 0)
-    assert await today(garden) == (1 + 4 + 4 + 4, 0)
-    agent = StoreSession(session.workspace, replace(session.caller, actor="claude-code"))
-    await agent.prompt("by an agent".replace(" ", "-"))
-    await StoreSession(session.workspace, replace(session.caller, actor="anna via web")).task("by hand")
-    assert await today(session) == (15, 1)
-    assert await today(session) == (15, 1)
-    assert await today(anna) == (10, 1)
-    assert await today(garden) == (14, 0)
-    assert await overview.count_contents(session.caller) == ProjectCounts(5, 1, 5)
-    assert await overview.count_contents(anna.caller) == ProjectCounts(5, 1, 4)
 
 
 async def test_ranked_search_finds_titles_first_and_only_the_callers_tasks(session: StoreSession) -> None:

@@ -141,17 +141,6 @@ async def test_a_list_has_only_the_start_of_the_notes(session: StoreSession) -> 
         assert getattr(listed, name) == getattr(task, name)
 
 
-async def test_completions_are_counted_by_time(session: StoreSession) -> None:
-    tasks = [await session.task(f"t{number}") for number in range(3)]
-    done = [await session.workspace.tasks.complete(session.caller, task.id) for task in tasks[:2]]
-    times = [task.completed_at or 0 for task in done]
-    expected: dict[int, int] = {}
-    for time in times:
-        expected[time // 900_000_000] = expected.get(time // 900_000_000, 0) + 1
-    assert await session.workspace.tasks.completion_counts(session.caller, times[0]) == expected
-    assert await session.workspace.tasks.completion_counts(session.caller, times[1] + 1) == {}
-
-
 async def test_an_update_with_an_outdated_version_is_refused(session: StoreSession) -> None:
     task = await session.task("First")
     changed = await session.workspace.tasks.update(session.caller, task.id, version=1, title="Second")

@@ -11,7 +11,6 @@ from dittybag.config import Settings, SettingsError
 from dittybag.contracts.connection_projects import AutomaticProject
 from dittybag.contracts.profiles import PROFILES, build_server, visible_tools
 from dittybag.contracts.tool_specs import TOOLSETS, ServerScope
-from dittybag.contracts.usage_recorder import UsageRecorder
 from dittybag.domain.projects import DEFAULT_PROJECT, NEW_PROJECT
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import LibraryService
@@ -65,9 +64,6 @@ async def open_server(settings: Settings, observe: Observer | None = None) -> tu
         automatic=automatic,
         read_only=settings.read_only,
         is_one_of_many=_may_be_one_of_many(settings),
-        usage=None
-        if settings.read_only
-        else UsageRecorder(workspace, "stdio" if settings.http is None else "http"),
     )
     server = build_server(
         PROFILES[settings.profile],

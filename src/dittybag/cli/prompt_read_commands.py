@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import click
@@ -28,7 +27,7 @@ from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.table import Column
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.entities import struct_data, to_data
-from dittybag.domain.errors import LibraryPromptNotFound, StorageError, require
+from dittybag.domain.errors import LibraryPromptNotFound, require
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import (
     Argument,
@@ -264,15 +263,10 @@ def _read_arguments(source: str) -> dict[str, str]:
 
 def _render_stored(options: WorkspaceOptions, name: str, given: dict[str, str]) -> Messages:
     async def find(session: WorkspaceSession) -> Prompt:
-        prompt = await session.workspace.prompts.get(session.caller, PromptAddress(any=name))
-        if not prompt.arguments and not given:
-            await _count_use(options, session, prompt)
-        return prompt
+        return await session.workspace.prompts.get(session.caller, PromptAddress(any=name))
 
     async def render(session: LibrarySession) -> Messages:
-        messages = await session.templates.render_messages(prompt, values)
-        await _count_use(options, session.session, prompt)
-        return messages
+        return await session.templates.render_messages(prompt, values)
 
     prompt = options.run(find)
     values = _ask_for_missing(prompt.name, prompt.arguments, given)
@@ -283,9 +277,7 @@ def _render_stored(options: WorkspaceOptions, name: str, given: dict[str, str]) 
 
 def _render_library(options: WorkspaceOptions, name: str, given: dict[str, str]) -> Messages:
     async def render(session: LibrarySession, values: dict[str, str]) -> Messages:
-        prompt, messages = await session.templates.render_library_messages(name, values)
-        await _count_use(options, session.session, prompt)
-        return messages
+        return await session.templates.render_library_messages(name, values)
 
     async def try_to_render(session: LibrarySession) -> tuple[LibraryPrompt, Messages | None]:
         prompt = await _find_library_prompt(session, name)
@@ -308,18 +300,6 @@ async def _find_library_prompt(session: LibrarySession, name: str) -> LibraryPro
         error.add_note(suggestion(name, names, "run `dittybag library list` to see all libraries"))
         raise error
     return prompt
-
-
-async def _count_use(
-    options: WorkspaceOptions, session: WorkspaceSession, prompt: Prompt | LibraryPrompt
-) -> None:
-    """Count a use of a prompt in the shell, if that is possible."""
-    from dittybag.domain.usage import SHELL, PendingUsage, PromptUse, use_key
-
-    if not options.settings.read_only:
-        use = PromptUse(session.caller.project, use_key(prompt), SHELL)
-        with suppress(StorageError):
-            await session.workspace.usage.record(PendingUsage({use: 1}))
 
 
 def _unknown(arguments: Sequence[Argument], given: Mapping[str, str]) -> list[str]:

@@ -12,7 +12,6 @@ from dittybag.assembly.workspace_session import with_workspace
 from dittybag.cli.sample_workspace import PROJECT, fill_sample
 from dittybag.config import Settings
 from dittybag.domain.claims import MAX_LEASE
-from dittybag.domain.usage import Client, PendingUsage, PromptUse, Transport
 from dittybag.services.caller import Caller
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.task_queue import ClaimRequest
@@ -117,23 +116,6 @@ _REPORTS: Final = (
         },
     ),
 )
-#: How often clients used each prompt, with how many minutes ago that was.
-_USES: Final = (
-    ("code-review", _CLAUDE, 31, 25),
-    ("code-review", _CURSOR, 12, 95),
-    ("explain-error", _CURSOR, 18, 40),
-    ("explain-error", _CODEX, 9, 300),
-    ("commit-message", _CLAUDE, 22, 70),
-    ("threat-model", _CODEX, 4, 2880),
-    ("refactor-guide", _CLAUDE, 3, 4320),
-    ("team:commit", _CURSOR, 15, 130),
-)
-#: Connected clients: their version, how they are connected, and how many minutes ago they were seen.
-_CLIENTS: Final[tuple[tuple[str, str, Transport, int], ...]] = (
-    (_CLAUDE, "2.1.4", "stdio", 0),
-    (_CURSOR, "1.7.39", "stdio", 2),
-    (_CODEX, "0.48.0", "http", 190),
-)
 
 
 class SampleClock:
@@ -198,7 +180,6 @@ class _SampleHistory:
             special.get(self._day, lambda: None)()
         clock.plan(at for at, _ in self._changes)
         await asyncio.gather(*(change for _, change in self._changes))
-        await self._record_usage()
         clock.plan([_microseconds(clock.now)])
         hashing = self._ids["Hash passwords with argon2"]
         await workspace.task_queue.claim(
@@ -297,19 +278,3 @@ class _SampleHistory:
         self._update(_CODEX, key, comment="The old key is used by two services")
         self._update("ben", key, comment="Then both need the new one first")
         self._add(_CLAUDE, "Log failed logins", labels=("security",), due_date=self._due(2))
-
-    async def _record_usage(self) -> None:
-        """Record that clients used prompts, and that they are connected."""
-        prompts, usage, now = self._workspace.prompts, self._workspace.usage, _microseconds(self._clock.now)
-        names = {name for name, *_ in _USES if ":" not in name}
-        ann = self._caller("ann")
-        keys = {name: (await prompts.get(ann, PromptAddress(name=name))).id for name in names}
-        records = [
-            (minutes, PendingUsage({PromptUse(self._project, keys.get(name, name), client): count}))
-            for name, client, count, minutes in _USES
-        ] + [
-            (minutes, PendingUsage({}, (Client("", client, version, transport),)))
-            for client, version, transport, minutes in _CLIENTS
-        ]
-        self._clock.plan(now - minutes * _MINUTE for minutes, _ in records)
-        await asyncio.gather(*(usage.record(record) for _, record in records))

@@ -85,9 +85,7 @@ async def use_prompt(call: ToolCall, arguments: UsePrompt) -> ToolResult:
     if isinstance(prompt, Prompt):
         rendered = await render_stored_prompt(call.scope, prompt, values, call.ctx)
     else:
-        prompt, rendered = await render_library_prompt(call.scope, prompt.name, values, call.ctx)
-    if not arguments.offset:
-        call.scope.count_use(prompt, call.ctx)
+        rendered = await render_library_prompt(call.scope, prompt.name, values, call.ctx)
     return _rendered_piece(ref_of(prompt), rendered, arguments)
 
 

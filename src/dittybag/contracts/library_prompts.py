@@ -95,13 +95,11 @@ class LibraryPrompts:
     @as_protocol_errors
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
         try:
-            prompt, rendered = await render_library_prompt(self._scope, name, arguments, ctx)
+            return await render_library_prompt(self._scope, name, arguments, ctx)
         except LibraryPromptNotFound as error:
             raise self._missing(error) from error
         except PromptUnusable as error:
             raise self._unusable(error) from error
-        self._scope.count_use(prompt, ctx)
-        return rendered
 
     @as_protocol_errors
     async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:

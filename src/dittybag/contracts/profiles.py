@@ -322,7 +322,7 @@ def build_server(
         lifespan=lambda: _lifespan(profile, scope, server),
         observe=observe,
         state_key=state_key,
-        prepare=_preparation(profile, scope),
+        prepare=_project_selection(profile, scope),
         listed_schema=listed_schema,
     )
     if scope.automatic is not None:
@@ -339,12 +339,6 @@ def build_server(
     if skills is not None:
         server.add_extension(skills.extension())
     return server
-
-
-def _preparation(profile: Profile, scope: ServerScope) -> Preparation | None:
-    """Return what is done before each request; `None` for nothing."""
-    select = _project_selection(profile, scope)
-    return select if scope.usage is None else scope.usage.preparation(select)
 
 
 def _project_selection(profile: Profile, scope: ServerScope) -> Preparation | None:
@@ -375,8 +369,6 @@ async def _lifespan(profile: Profile, scope: ServerScope, server: Server) -> Asy
     try:
         yield
     finally:
-        if scope.usage is not None:
-            await scope.usage.close()
         await scope.libraries.close()
         scope.templates.close()
         await store.close()

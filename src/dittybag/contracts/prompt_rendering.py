@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import ArgumentMissing, clip
-from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Argument, Prompt, missing_arguments
 from dittybag.domain.role_marks import Message
 from dittybag.protocol.client_input import Elicit
@@ -45,17 +44,17 @@ async def render_stored_prompt(
 
 async def render_library_prompt(
     scope: ServerScope, name: str, arguments: Mapping[str, Any], ctx: Context
-) -> tuple[LibraryPrompt, PromptResult]:
+) -> PromptResult:
     """Render a library prompt for the client of a request."""
     values, client = values_as_text(arguments), scope.client_key(ctx)
     prompt = await scope.templates.find_library_prompt(name)
     if not scope.has_chat_prompts:
         _require_for_contract(prompt.arguments, values)
-        prompt, text = await scope.templates.render_library_prompt(name, values, client=client)
-        return prompt, prompt_result(prompt.description, [Message("user", text)])
+        text = await scope.templates.render_library_prompt(name, values, client=client)
+        return prompt_result(prompt.description, [Message("user", text)])
     values = await _ask_for_missing(scope, name, prompt.arguments, values, ctx)
-    prompt, messages = await scope.templates.render_library_messages(name, values, client=client)
-    return prompt, prompt_result(prompt.description, messages)
+    messages = await scope.templates.render_library_messages(name, values, client=client)
+    return prompt_result(prompt.description, messages)
 
 
 def _require_for_contract(arguments: Iterable[Argument], values: Mapping[str, str]) -> None:

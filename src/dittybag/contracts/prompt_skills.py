@@ -40,11 +40,10 @@ class PromptSkills:
         return None if prompt is None else _skill(prompt)
 
     async def read(self, path: str, ctx: Context) -> tuple[SkillFile, bytes] | None:
-        """Return the file of the skill at a path, and its content. This is a use of the prompt."""
+        """Return the file of the skill at a path, and its content."""
         prompt = await self._find(path, ctx)
         if prompt is None:
             return None
-        self._scope.count_use(prompt, ctx)
         return _skill(prompt).head, skill_text(prompt)
 
     async def _find(self, path: str, ctx: Context) -> Prompt | None:

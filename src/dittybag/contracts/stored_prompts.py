@@ -51,11 +51,9 @@ class StoredPrompts:
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
         prompt = await self._find(name, ctx)
         try:
-            rendered = await render_stored_prompt(self._scope, prompt, arguments, ctx)
+            return await render_stored_prompt(self._scope, prompt, arguments, ctx)
         except PromptUnusable as error:
             raise self._unusable(error) from error
-        self._scope.count_use(prompt, ctx)
-        return rendered
 
     @as_protocol_errors
     async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:

@@ -28,9 +28,6 @@ from dittybag.services.template_service import TemplateService
 from dittybag.services.workspace import Workspace, WorkspaceSession
 
 if TYPE_CHECKING:
-    from dittybag.contracts.usage_recorder import UsageRecorder
-    from dittybag.domain.libraries import LibraryPrompt
-    from dittybag.domain.prompts import Prompt
     from dittybag.protocol.dispatch import Session
 
 Arguments = TypeVar("Arguments", bound=Struct)
@@ -60,8 +57,6 @@ class ServerScope(Struct, frozen=True):
     read_only: bool = False
     #: The claims of the connections.
     claims: ConnectionClaims = field(default_factory=ConnectionClaims)
-    #: Counts the uses of prompts; `None` on a read-only server.
-    usage: UsageRecorder | None = None
 
     def project_of(self, ctx: Context) -> int:
         """Return the id of the project of a request, `NEW_PROJECT` if it does not exist yet."""
@@ -103,11 +98,6 @@ class ServerScope(Struct, frozen=True):
             interface="mcp",
             when_queued=when_queued,
         )
-
-    def count_use(self, prompt: Prompt | LibraryPrompt, ctx: Context) -> None:
-        """Count that a prompt was handed out to the client of a request."""
-        if self.usage is not None:
-            self.usage.count(self.project_of(ctx), prompt, ctx)
 
     def client_key(self, ctx: Context) -> Hashable:
         """Identify the client of a request, to share resources fairly: its user, or else its session."""

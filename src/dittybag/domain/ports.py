@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from dittybag.domain.ranked_search import Frequencies, SearchTerm, StoredMatch, StoredSearch
     from dittybag.domain.skills import Skill, SkillFile
     from dittybag.domain.task_graph import GraphQuery, GraphTask
-    from dittybag.domain.usage import Client, PromptUsage, PromptUse, SeenClient, UsedPrompt
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Entity)
@@ -191,10 +190,6 @@ class TaskRepository(Protocol):
         """
         ...
 
-    async def completion_counts(self, user: str, since: int, view: TaskView = OWN_TASKS) -> dict[int, int]:
-        """Count the tasks completed since a time, by quarter of an hour since 1970."""
-        ...
-
     async def in_project(self, project: int) -> list[Task]:
         """Return the tasks that belong to a project, in the order of creation."""
         ...
@@ -317,10 +312,6 @@ class ChangeRepository(Protocol):
         """Return the actors of the matching changes in alphabetical order, at most `query.limit` of them."""
         ...
 
-    async def count_per_day(self, query: ChangeQuery) -> list[tuple[int, str, Interface | None, int]]:
-        """Count the matching changes by day since 1970, actor and interface."""
-        ...
-
     async def addresses(self, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
         """Return the addresses of those entities that exist: an id, a URI or the name of a project."""
         ...
@@ -370,24 +361,6 @@ class StoredSession(Struct, frozen=True):
 
 class SessionRepository(Protocol):
     async def get(self, id: str) -> StoredSession | None: ...
-
-
-class UsageRepository(Protocol):
-    """How often prompts were used, and when clients were last seen. Usage is not in the change log."""
-
-    async def most_used(self, project: int, limit: int) -> list[UsedPrompt]:
-        """Return the most used library prompts and existing stored prompts, most used first."""
-        ...
-
-    async def of_prompt(self, project: int, prompt: str) -> PromptUsage: ...
-
-    async def counts(self, project: int, prompts: Sequence[str]) -> dict[str, int]:
-        """Return how often those of the prompts were used that ever were."""
-        ...
-
-    async def clients(self, user: str | None) -> list[SeenClient]:
-        """Return the clients of a user, or of all users, those that were seen last first."""
-        ...
 
 
 class AccountRepository(Protocol):
@@ -548,9 +521,6 @@ class Transaction(Protocol):
     @property
     def accounts(self) -> AccountRepository: ...
 
-    @property
-    def usage(self) -> UsageRepository: ...
-
     def new_id(self) -> str: ...
 
     async def store_content(self, content: bytes) -> str:
@@ -569,21 +539,6 @@ class Transaction(Protocol):
 
     async def prune_sessions(self, before: int, owner: str, max_count: int) -> None:
         """Delete sessions last used before a time, and the oldest ones of an owner beyond `max_count`."""
-        ...
-
-    async def record_use(self, use: PromptUse, count: int) -> None:
-        """Add to the count of a prompt, unless the prompt or its project no longer exists.
-
-        Like sessions, usage is not in the change log.
-        """
-        ...
-
-    async def record_client(self, client: Client) -> None:
-        """Record that a client was seen now."""
-        ...
-
-    async def delete_uses(self, prompt: str) -> None:
-        """Delete all counts of a stored prompt, by its id."""
         ...
 
     async def delete_sessions_with(self, text: str) -> None:

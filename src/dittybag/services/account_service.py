@@ -42,7 +42,7 @@ from dittybag.services.caller import ScopedStore, owner_reading, owner_writing
 from dittybag.services.project_service import find_project
 
 #: Minimum time between two updates of when a token was last used, in microseconds.
-_USE_INTERVAL: Final = 600 * 1_000_000
+_USE_INTERVAL: Final = 3600 * 1_000_000
 
 
 class NewToken(Struct, frozen=True):

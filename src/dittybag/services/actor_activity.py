@@ -26,6 +26,15 @@ class ActorActivity(Struct, frozen=True):
     #: Whether older changes were left out because there are too many.
     is_truncated: bool
 
+    @property
+    def clients(self) -> list[tuple[str, int]]:
+        """The clients that made changes over MCP, and when each was last seen, the latest first."""
+        seen: dict[str, int] = {}
+        for item in self.counts:
+            if item.interface == "mcp":
+                seen[item.actor] = max(item.last_at, seen.get(item.actor, 0))
+        return sorted(seen.items(), key=lambda client: -client[1])
+
 
 async def log_range(transaction: Transaction, caller: Caller) -> tuple[int | None, int]:
     """Return the time of the first change of the log, which tells logs apart, and the `seq` of the newest."""

@@ -177,8 +177,6 @@ async def _purge(
         entity = None if selection.keep_current else await _current(transaction, key)
         if entity is not None and not dry_run:
             await transaction.write("delete", entity, None)
-        if key[0] == "prompt" and not selection.keep_current and not dry_run:
-            await transaction.delete_uses(key[1])
         async for change in iterate_changes(transaction, _query(key)):
             collector.add(change, deletes=entity is not None)
         if not dry_run:

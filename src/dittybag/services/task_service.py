@@ -367,12 +367,6 @@ async def status_board(
     return await transaction.tasks.status_columns(caller.user, filter, order=order, limit=limit, view=view)
 
 
-async def completion_counts(transaction: Transaction, caller: Caller, since: int) -> dict[int, int]:
-    """Count the tasks completed since a time, by quarter of an hour since 1970."""
-    view = await visible_view(transaction, caller)
-    return await transaction.tasks.completion_counts(caller.user, since, view)
-
-
 async def latest_task_change(transaction: Transaction, caller: Caller, id: int) -> Change:
     """Return the latest change of a task, even a deleted one. Raises `TaskNotFound`."""
     change = await transaction.changes.latest("task", str(id))
@@ -491,7 +485,6 @@ class TaskService:
     listing = reading(list_tasks, slow=True)
     require_label = reading(require_label, slow=True)
     board = reading(task_board, slow=True)
-    completion_counts = reading(completion_counts, slow=True)
     latest_change = reading(latest_task_change)
     undo_latest = writing(undo_latest_task_change)
     undo_batch = writing(undo_task_batch)

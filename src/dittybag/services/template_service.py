@@ -62,19 +62,19 @@ class TemplateService:
 
     async def render_library_prompt(
         self, name: str, values: Mapping[str, str], *, client: Hashable = None
-    ) -> tuple[LibraryPrompt, str]:
-        """Return a prompt of a library and its rendered text."""
+    ) -> str:
+        """Render a prompt of a library as one text."""
         prompt = await self.find_library_prompt(name)
         declared = _declared(prompt.arguments, values)
-        return prompt, await self._libraries.render(name, declared, client=client)
+        return await self._libraries.render(name, declared, client=client)
 
     async def render_library_messages(
         self, name: str, values: Mapping[str, str], *, client: Hashable = None
-    ) -> tuple[LibraryPrompt, tuple[Message, ...]]:
-        """Return a prompt of a library and its messages: several if its file has roles."""
+    ) -> tuple[Message, ...]:
+        """Render a prompt of a library as messages: several if its file has roles."""
         prompt = await self.find_library_prompt(name)
         declared = _declared(prompt.arguments, values)
-        return prompt, await self._libraries.render_messages(name, declared, client=client)
+        return await self._libraries.render_messages(name, declared, client=client)
 
     async def find_library_prompt(self, name: str) -> LibraryPrompt:
         """Return a prompt of a library. Raises `LibraryPromptNotFound`."""

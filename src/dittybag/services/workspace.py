@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from dittybag.services.purge_service import PurgeService
     from dittybag.services.task_queue import TaskQueueService
     from dittybag.services.task_waiting import TaskWaiting
-    from dittybag.services.usage_service import UsageService
 
 
 class Workspace:
@@ -97,13 +96,6 @@ class Workspace:
         from dittybag.services.pin_service import PinService
 
         return PinService(self.store)
-
-    @cached_property
-    def usage(self) -> UsageService:
-        """The counts of uses, imported on first use because servers write them late."""
-        from dittybag.services.usage_service import UsageService
-
-        return UsageService(self.store)
 
     @cached_property
     def batches(self) -> BatchService:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.changes import ActorCount, BatchCount, Change, ChangeNotification, Interface
+from dittybag.domain.changes import ActorCount, BatchCount, Change, ChangeNotification
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.ports import PurgedStates
 from dittybag.domain.queries import ChangeQuery
@@ -32,9 +32,6 @@ _BYTES: Final = "coalesce(octet_length(before), 0) + coalesce(octet_length(after
 
 #: The column with the address of an entity: an id, a URI or the name of a project.
 _ADDRESSES: Final[dict[Kind, str]] = {"project": "name", "prompt": "id", "resource": "uri", "task": "id"}
-
-#: In microseconds.
-_DAY: Final = 86_400_000_000
 
 
 class _Names(Struct):
@@ -112,13 +109,6 @@ class ChangeTable:
     async def actors(self, query: ChangeQuery) -> list[str]:
         found = {row[1] for row in await self._find("seq, actor", replace(query, limit=None))}
         return sorted(found)[: query.limit]
-
-    async def count_per_day(self, query: ChangeQuery) -> list[tuple[int, str, Interface | None, int]]:
-        sql, bindings = await self._matching(f"seq, at / {_DAY} AS day, actor, interface", query)
-        groups = "day, actor, interface"
-        sql = f"SELECT {groups}, count(*) FROM ({sql}) AS matching GROUP BY {groups}"
-        rows = await self._driver.rows(sql, *bindings.values)
-        return [(day, actor, interface, count) for day, actor, interface, count in rows]
 
     async def _find(self, columns: str, query: ChangeQuery) -> Sequence[Row]:
         """Return columns of the matching changes. The first of them is `seq`."""

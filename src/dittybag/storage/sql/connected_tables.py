@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dittybag.storage.sql.claim_table import ClaimTable
     from dittybag.storage.sql.edge_table import EdgeTable
     from dittybag.storage.sql.ranked_table import RankedTable
-    from dittybag.storage.sql.usage_table import UsageTable
 
 
 class ConnectedTables:
@@ -61,10 +60,3 @@ class ConnectedTables:
         from dittybag.storage.sql.ranked_table import RankedTable
 
         return RankedTable(self.driver, self.rows, self.native)
-
-    @cached_property
-    def usage(self) -> UsageTable:
-        """Usage, imported on first use because few processes read it, and servers write it late."""
-        from dittybag.storage.sql.usage_table import UsageTable
-
-        return UsageTable(self.driver)

@@ -15,7 +15,6 @@ from dittybag.domain.ports import (
     EdgeRepository,
     PurgedStates,
     RankedRepository,
-    UsageRepository,
     Write,
 )
 from dittybag.domain.projects import Project
@@ -27,7 +26,7 @@ from dittybag.storage.sql.row_mapping import number_of, stand_in
 from dittybag.storage.uuid7 import uuid7
 
 if TYPE_CHECKING:
-    from dittybag.domain.usage import Client, PromptUse
+    pass
 
 E = TypeVar("E", bound=Entity)
 
@@ -94,10 +93,6 @@ class SqlTransaction:
         return self._tables.ranked
 
     @property
-    def usage(self) -> UsageRepository:
-        return self._tables.usage
-
-    @property
     def last_seq(self) -> int:
         return self._last
 
@@ -130,15 +125,6 @@ class SqlTransaction:
 
     async def delete_sessions_with(self, text: str) -> None:
         await self.sessions.delete_with(text.encode())
-
-    async def record_use(self, use: PromptUse, count: int) -> None:
-        await self._tables.usage.add_uses(use, count, self.now)
-
-    async def record_client(self, client: Client) -> None:
-        await self._tables.usage.save_client(client, self.now)
-
-    async def delete_uses(self, prompt: str) -> None:
-        await self._tables.usage.delete_uses(prompt)
 
     async def purge_states(self, states: Sequence[PurgedStates]) -> None:
         await self.changes.purge_states(states)

@@ -32,8 +32,6 @@ from dittybag.storage.sql.task_boards import (
 )
 from dittybag.storage.sql.task_visibility import visible_source, visible_tasks
 
-#: In microseconds. In every time zone, days begin on a quarter-hour boundary.
-_QUARTER_HOUR: Final = 900_000_000
 _USER: Final = '"user"'
 #: Earliest due date first, or latest; tasks without one last. One term, so that SQLite reads the priorities
 #: in the order of an index and sorts only within each.
@@ -210,13 +208,6 @@ class TaskTable:
             words = self._native.word_condition(filter.text, ("title", "notes"), query.bindings)
             query.require_text(f"{candidates} AND {words}")
         return query
-
-    async def completion_counts(self, user: str, since: int, view: TaskView = OWN_TASKS) -> dict[int, int]:
-        bindings = Bindings(user, since)
-        tasks, visible = visible_source(self._driver, view, bindings, "$1")
-        sql = f"""SELECT completed_at / {_QUARTER_HOUR}, count(*) FROM {tasks}
-                  WHERE {visible} AND completed_at >= $2 GROUP BY 1"""
-        return {row[0]: row[1] for row in await self._driver.rows(sql, *bindings.values)}
 
     async def in_project(self, project: int) -> list[Task]:
         return await self._rows.select("WHERE project_id = $1 ORDER BY id", project)

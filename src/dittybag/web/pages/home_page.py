@@ -1,20 +1,17 @@
-"""The Home page: what is due, what others changed, who is connected, and which prompts are used."""
+"""The Home page: what is due, what others changed, and which clients were seen."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
 
 from dittybag.domain.tasks import TaskFilter, TaskListing
-from dittybag.domain.usage import SeenClient, UsedPrompt
-from dittybag.services.project_overview import DailyUsage, DayUsage
 from dittybag.web.browser_requests import WebRequest, WebResponse, project_link
-from dittybag.web.chart_axes import DayValues, column_chart
 from dittybag.web.pages.task_pages import find_notice
 from dittybag.web.pages.visit_groups import visit_values
 from dittybag.web.task_display import describe_change, due_of, local_now
@@ -25,11 +22,7 @@ from dittybag.web.visits import continued, read_visit
 #: Tasks that are due within this many days are shown, and at most this many of them.
 _DUE_DAYS: Final = 7
 _MAX_DUE: Final = 10
-_MAX_PROMPTS: Final = 6
 _MAX_CLIENTS: Final = 6
-#: A client that was seen within this time counts as connected. Servers record it every minute.
-#: In microseconds.
-_CONNECTED: Final = 5 * 60 * 1_000_000
 
 
 class DueTasks(Struct, frozen=True):
@@ -60,12 +53,7 @@ async def show(request: WebRequest) -> WebResponse:
         **changed,
         last_at=visit.last_at * 1_000_000,
         **await _due_values(request),
-        clients=_client_rows(await workspace.usage.clients(caller), time.time_ns() // 1000),
-        prompts=[
-            (used, _prompt_link(request, used))
-            for used in await workspace.usage.most_used(caller, _MAX_PROMPTS)
-        ],
-        **_chart_values(await workspace.overview.usage(caller, request.context.person)),
+        clients=(await workspace.overview.by_actor(caller, after=0)).clients[:_MAX_CLIENTS],
         change=notice,
         text="" if notice is None else describe_change(notice),
         reload="",
@@ -106,43 +94,3 @@ def _group_due(tasks: Sequence[TaskListing], now: datetime) -> list[DueTasks]:
         assert due is not None
         groups[0 if due.is_overdue else 1 if due.is_today else 2].tasks.append(task)
     return [group for group in groups if group.tasks]
-
-
-# Clients, prompts and the chart
-
-
-def _client_rows(clients: Sequence[SeenClient], now: int) -> list[tuple[SeenClient, bool]]:
-    """Return the clients seen last, each with whether it is connected."""
-    return [(client, now - client.last_at < _CONNECTED) for client in clients[:_MAX_CLIENTS]]
-
-
-def _prompt_link(request: WebRequest, used: UsedPrompt) -> str:
-    if used.is_library_prompt:
-        return request.link("/libraries/prompt", name=used.prompt)
-    return request.link(f"/prompts/{used.prompt}")
-
-
-def _chart_values(usage: DailyUsage) -> Mapping[str, Any]:
-    days = [(_format_day(day), day) for day in usage.days]
-    return {
-        "usage": usage,
-        "days": days,
-        "people": sum(day.people for day in usage.days),
-        "agents": sum(day.agents for day in usage.days),
-        "chart": column_chart(
-            [
-                DayValues(
-                    name,
-                    f"{name}: {day.people:,} by people, {day.agents:,} by agents",
-                    day.people,
-                    day.agents,
-                )
-                for name, day in days
-            ]
-        ),
-    }
-
-
-def _format_day(day: DayUsage) -> str:
-    at = datetime.fromtimestamp(day.at / 1_000_000, UTC)
-    return f"{at.day} {at:%b}"

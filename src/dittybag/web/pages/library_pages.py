@@ -200,10 +200,9 @@ async def _result(
     """Return the prompt rendered with argument values, the MCP message as JSON, and the shell command."""
 
     async def render(values: Mapping[str, str]) -> tuple[Message, ...]:
-        _, messages = await request.context.templates.render_library_messages(
+        return await request.context.templates.render_library_messages(
             found.name, values, client=request.client_key
         )
-        return messages
 
     preview = await preview_prompt(found.arguments, values, render)
     command = render_command(found.name, found.arguments, values)

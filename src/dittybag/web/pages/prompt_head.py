@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Prompt
-from dittybag.domain.usage import PromptUsage, use_key
 from dittybag.web.browser_requests import WebRequest
 from dittybag.web.pages.entity_history import latest_change
 
@@ -24,7 +23,6 @@ class PromptHead(Struct, frozen=True, kw_only=True):
     #: Key, label and URL.
     tabs: list[tuple[Tab, str, str]]
     tab: Tab
-    usage: PromptUsage
     tags: tuple[str, ...] = ()
     #: `None` for a prompt that was deleted, and for a library prompt.
     prompt: Prompt | None = None
@@ -50,7 +48,6 @@ async def stored_head(
         description=prompt.description,
         tabs=[("use", "Use", page), ("template", "Template", template), history] if exists else [history],
         tab=tab,
-        usage=await request.workspace.usage.of_prompt(request.caller, use_key(prompt)),
         tags=prompt.tags,
         prompt=prompt if exists else None,
         actor=actor or "",
@@ -67,7 +64,6 @@ async def library_head(request: WebRequest, prompt: LibraryPrompt, tab: Tab, fil
         description=prompt.description,
         tabs=[("use", "Use", page), ("template", "Template", template)],
         tab=tab,
-        usage=await request.workspace.usage.of_prompt(request.caller, use_key(prompt)),
         library=prompt.library,
         file=file,
     )

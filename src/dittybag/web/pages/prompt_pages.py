@@ -61,7 +61,6 @@ async def show_prompts(request: WebRequest) -> WebResponse:
         request,
         "prompts/prompt_list.html",
         found=found,
-        uses=await request.workspace.usage.counts(request.caller, [prompt.id for prompt in found.prompts]),
         query=query,
         order=order,
         chips=chips,

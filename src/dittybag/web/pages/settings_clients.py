@@ -24,7 +24,7 @@ async def show_clients(request: WebRequest, *, problem: str = "") -> WebResponse
         status=409 if problem else 200,
         problem=problem,
         connected=[entry for entry in entries if entry.is_connected],
-        seen=(await request.workspace.usage.clients(request.caller))[:_MAX_SEEN],
+        seen=(await request.workspace.overview.by_actor(request.caller, after=0)).clients[:_MAX_SEEN],
         disconnected=next(
             (entry for entry in entries if entry.name == disconnected and not entry.is_connected), None
         ),

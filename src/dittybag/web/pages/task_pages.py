@@ -1,27 +1,23 @@
-"""The task board, the task list and the task statistics."""
+"""The task board and the task list."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from dittybag.domain.changes import Change
 from dittybag.domain.errors import NotFound
 from dittybag.domain.tasks import (
     NO_PROJECT,
     TaskColumn,
-    TaskFilter,
     TaskGrouping,
     TaskListing,
     TaskOrder,
     count_tasks,
 )
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number
-from dittybag.web.chart_axes import DayValues, column_chart, value_ticks
 from dittybag.web.filter_chips import filter_chips, without_filters
 from dittybag.web.task_display import (
     DUE_FILTERS,
@@ -48,20 +44,16 @@ from dittybag.web.template_rendering import render_page
 #: Maximum numbers of tasks per column and of columns per page.
 _MAX_CARDS: Final = 20
 _MAX_COLUMNS: Final = 8
-_VIEWS: Final = ("board", "list", "stats")
+_VIEWS: Final = ("board", "list")
 _ORDERS: Final[tuple[TaskOrder, ...]] = ("priority", "due", "newest")
-#: Days in the chart of completed tasks, and the maximum number of projects in the chart of projects.
-_DAYS: Final = 30
-_MAX_BARS: Final = 15
-_QUARTER_SECONDS: Final = 900
 #: Maximum number of suggested projects.
 _MAX_SUGGESTED: Final = 200
 
 
 async def show_tasks(request: WebRequest) -> WebResponse:
-    """Show tasks as a board, as a list or as charts."""
+    """Show tasks as a board or a list."""
     view = request.chosen("view", _VIEWS, "board")
-    build = {"board": _board_values, "list": _list_values, "stats": _stats_values}[view]
+    build = {"board": _board_values, "list": _list_values}[view]
     filters, status = read_filters(request), read_status(request)
     values: dict[str, Any] = {
         "view": view,
@@ -193,54 +185,6 @@ async def _list_values(request: WebRequest) -> dict[str, Any]:
         "moves": list(STATUS_NAMES.items()),
         **await _card_values(request, found.tasks),
     }
-
-
-async def _stats_values(request: WebRequest) -> dict[str, Any]:
-    tasks = request.workspace.tasks
-    first_day = local_now().date() - timedelta(_DAYS - 1)
-    since = int(datetime.combine(first_day, datetime.min.time()).astimezone().timestamp()) * 1_000_000
-    done = dict.fromkeys((first_day + timedelta(day) for day in range(_DAYS)), 0)
-    for quarter, count in (await tasks.completion_counts(request.caller, since)).items():
-        day = datetime.fromtimestamp(quarter * _QUARTER_SECONDS).date()  # noqa: DTZ006  # the day here
-        if day in done:
-            done[day] += count
-
-    def link(**filters: Any) -> str:
-        return f"{request.path}?{urlencode({'view': 'list', **filters})}"
-
-    counts = count_tasks(await tasks.groups(request.caller))
-    return {
-        "counts": counts,
-        "priority_axis": value_ticks(max((count.total for count in counts.by_priority), default=0)),
-        "project_axis": value_ticks(max((count.total for count in counts.by_project), default=0)),
-        "open_total": await _count(request, TaskFilter()),
-        "dropped_total": await _count(request, TaskFilter(statuses=("dropped",))),
-        "chart": column_chart(
-            [
-                DayValues(_day_label(day), f"{_day_label(day)}: {count:,} done", count)
-                for day, count in done.items()
-            ]
-        ),
-        "done_recently": sum(done.values()),
-        "most_in_a_day": max(done.values()),
-        "max_projects": _MAX_BARS,
-        "list_link": link,
-        "priority_title": partial(column_title, "priority"),
-        "priority_link": lambda key: link(priority=key),
-        "project_title": partial(column_title, "project"),
-        "project_link": lambda key: link(project=key or NO_PROJECT),
-        "labels": [],
-        "assignees": [],
-    }
-
-
-def _day_label(day: date) -> str:
-    return f"{day.day} {day:%b}"
-
-
-async def _count(request: WebRequest, filter: TaskFilter) -> int:
-    found = await request.workspace.tasks.listing(request.caller, filter, order="newest", limit=1, offset=0)
-    return found.total
 
 
 async def find_notice(request: WebRequest) -> Change | None:

@@ -28,7 +28,6 @@ window.dittybag = (() => {
     go("Library prompts", "b", "/prompts?tab=libraries"),
     go("Task list", "i", "/tasks?view=list"),
     go("Task graph", "d", "/tasks/graph"),
-    go("Task statistics", "s", "/tasks?view=stats"),
     { group: "Create", title: "Create a new item", key: "c", click: "[data-new]", hidden: true },
     { group: "Create", title: "New prompt", path: "/prompts/new", needs: "write" },
     { group: "Create", title: "New resource", path: "/resources/new", needs: "write" },
