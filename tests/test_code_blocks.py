@@ -25,8 +25,6 @@ from tests.test_guides import PAGES, blocks
 
 #: Pages whose blocks another test checks.
 TESTED_ELSEWHERE: Final = {
-    # tests/test_documentation.py runs the server.
-    ("docs/guides/engine.md", "python"),
     # tests/cli/test_several_agents.py runs the agent.
     ("docs/guides/several-agents.md", "python"),
     # tests/cli/test_json_reference.py generates the objects; the envelopes are in that page's head.

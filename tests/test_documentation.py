@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from dittybag import __version__
@@ -94,36 +93,6 @@ def test_every_setting_is_documented() -> None:
         assert f"`{variable}`" in page, variable
     for option, _, _ in OPTIONS:
         assert option in page, option
-
-
-def test_the_code_of_the_engine_guide_is_a_working_server(tmp_path: Path) -> None:
-    program = tmp_path / "kitchen.py"
-    program.write_text("\n".join(blocks(ROOT / "docs" / "guides" / "engine.md", "python")))
-    requests = [
-        ("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}}),
-        ("tools/call", {"name": "take", "arguments": {"ingredient": "sugar", "grams": 150}}),
-        ("tools/call", {"name": "take", "arguments": {"ingredient": "sugar"}}),
-        ("tools/call", {"name": "check", "arguments": {"ingredient": "flour", "size": "large"}}),
-        ("resources/read", {"uri": "kitchen://cupboard/sugar"}),
-        ("prompts/get", {"name": "recipe", "arguments": {"dish": "cake"}}),
-        ("tools/call", {"name": "bake", "arguments": {"minutes": 1}}),
-    ]
-    frames = [
-        msgspec.json.encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-        for number, (method, params) in enumerate(requests)
-    ]
-    ran = subprocess.run(
-        [sys.executable, str(program)], input=b"\n".join(frames), capture_output=True, timeout=30, check=True
-    )
-    answers = {
-        answer["id"]: answer for answer in map(msgspec.json.decode, ran.stdout.splitlines()) if "id" in answer
-    }
-    assert answers[1]["result"]["content"][0]["text"] == "Took 150 g of sugar"
-    assert answers[2]["result"]["isError"] is True
-    assert answers[3]["result"]["structuredContent"] == {"grams": 500, "enough": True}
-    assert answers[4]["result"]["contents"][0]["text"] == "50 g"
-    assert "flour, sugar" in answers[5]["result"]["messages"][0]["content"]["text"]
-    assert "elicitation" in answers[6]["result"]["content"][0]["text"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
