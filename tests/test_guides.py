@@ -151,7 +151,7 @@ def not_run(page: str) -> Iterator[list[str]]:
     """Yield the commands of Dittybag in blocks that are not run, without the program's name."""
     for info, code in blocks(page):
         for line in code.replace("\\\n", " ").splitlines() if info.startswith("sh not-run") else ():
-            words = shlex.split(line, comments=True)
+            words = shlex.split(line.partition(" | ")[0], comments=True)
             if words[:1] == ["dittybag"]:
                 yield words[1:]
 

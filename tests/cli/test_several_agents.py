@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import apsw
 import msgspec
 import pytest
 
@@ -80,8 +81,20 @@ def run_example(folder: Path, lease: str) -> str:
 
 def read_changes(home: Path) -> list[dict[str, Any]]:
     """Return all changes of tasks, oldest first."""
-    exported = msgspec.json.decode(dittybag(home, "export", "-").stdout)
-    return [change for change in exported["changes"] if change["kind"] == "task"]
+    with closing(apsw.Connection(str(home / "default.db"))) as connection:
+        changes = connection.execute(
+            "SELECT seq, action, actor, entity, after FROM changes WHERE kind = 'task' ORDER BY seq"
+        )
+        return [
+            {
+                "seq": seq,
+                "action": action,
+                "actor": actor,
+                "entity": entity,
+                "after": msgspec.json.decode(after),
+            }
+            for seq, action, actor, entity, after in changes
+        ]
 
 
 def test_all_tasks_are_done_once_and_in_order_though_a_worker_is_killed(folder: Path) -> None:
@@ -100,9 +113,9 @@ def test_all_tasks_are_done_once_and_in_order_though_a_worker_is_killed(folder: 
     assert sorted(done) == [task["id"] for task in tasks]
     for task in tasks:
         waited_for = [*task["blocked_by"], *(part["id"] for part in tasks if part["parent"] == task["id"])]
-        first_claim = next(change["at"] for change in changes if is_claim(change, task["id"]))
+        first_claim = next(change["seq"] for change in changes if is_claim(change, task["id"]))
         for other in waited_for:
-            assert first_claim > next(change["at"] for change in changes if is_completion(change, other))
+            assert first_claim > next(change["seq"] for change in changes if is_completion(change, other))
     # The agents finished what they were told to be done, each task once.
     finished = [line.split() for line in (folder / "finished.txt").read_text().splitlines()]
     assert sorted(int(task) for task, _ in finished) == sorted(task for task in done if task != 1)

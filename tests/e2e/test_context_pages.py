@@ -181,7 +181,7 @@ def test_the_pack_of_a_task_follows_the_budget_the_agent_and_changes(
     page.get_by_label("Budget in tokens").fill("300")
     expect(tokens(page)).to_contain_text("of 300 tokens")
     expect(page).to_have_url(re.compile(r"budget=300&agent="))
-    expect(pack(page)).to_contain_text("(text left out; read task:2)")
+    expect(pack(page)).to_contain_text("; read task:2 for the rest)")
     page.get_by_role("link", name="8,000").click()
     expect(tokens(page)).to_contain_text("of 8,000 tokens")
     expect(page.get_by_label("Budget in tokens")).to_have_value("8000")

@@ -337,18 +337,14 @@ def test_a_deletion_is_shown_in_other_windows_and_undone(
     expect(page.locator("#toast")).to_be_empty()
 
 
-def test_the_page_of_a_prompt_shows_how_to_use_it_and_how_often_it_was_used(
-    server: WebServerProcess, windows: BrowserWindows
-) -> None:
+def test_the_page_of_a_prompt_shows_how_to_use_it(server: WebServerProcess, windows: BrowserWindows) -> None:
     hostile = "<b onclick=x>The 'message'\" {{ error }}"
     arguments = [{"name": "error", "description": hostile, "required": True}, {"name": "tone"}]
     text = "Explain {{ error|trim }} in {{ language }}{% if tone %}, {{ tone }}{% endif %} <i>"
     created = server.call("create_prompt", name="how", content=text, arguments=arguments)
-    for _ in range(2):
-        server.dittybag("prompt", "render", "how", "error=x")
     page = windows.open(server, f"{LIST}/{created['id']}?tab=template")
-    head = page.locator("main .facts, main .uses, main h1")
-    expect(head.nth(2)).to_contain_text("Used 2 times, last by shell just now")
+    head = page.locator("main .facts, main h1")
+    expect(head).to_have_count(2)
     on_template = head.all_inner_texts()
     expect(page.locator("#source-text")).to_have_text(text)
     marks = page.locator("#source-text .variable")
@@ -370,8 +366,6 @@ def test_the_page_of_a_prompt_shows_how_to_use_it_and_how_often_it_was_used(
     page.get_by_role("link", name="Use", exact=True).click()
     expect(page.get_by_label("tone")).to_have_value("calm & kind")
     expect(page.locator("#result-text")).to_contain_text("calm & kind")
-    page.locator(".uses summary").click()
-    expect(page.locator(".uses tbody tr")).to_contain_text(["shell"])
 
     page.get_by_role("button", name="Make it an argument").click()
     expect(page.locator(".note")).to_have_text("The variable {{ language }} is now an argument")

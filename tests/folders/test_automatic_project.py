@@ -599,7 +599,7 @@ def test_an_import_and_an_export_know_the_project_of_the_folder(machine: Machine
     assert machine.projects() == {}
     machine.command(top, "import", str(file), "-p", "auto")
     assert machine.read(top) == ["first"]
-    exported = machine.command(top, "export", "-", "-p", "auto", "--format", "json").stdout
+    exported = machine.command(top, "export", "-", "-p", "auto").stdout
     assert "First" in exported
     assert machine.projects() == {"website": [str(top)]}
 

@@ -294,7 +294,6 @@ _ERRORS: Final = [
     *[_unknown(tool, "greeet", near="greet") for tool in ("read", "use_prompt", "delete", "history", "undo")],
     *[_unknown(tool, "task:99") for tool in ("read", "use_prompt", "delete", "task_update", "undo")],
     *[_unknown(tool, "task:99") for tool in ("task_next", "task_done", "task_release")],
-    _malformed("search", "query is required", limit=5),
     _malformed("read", "ref is required"),
     _malformed("use_prompt", "ref is required", arguments={}),
     _malformed("save_prompt", "content is required", name="x"),

@@ -1,4 +1,4 @@
-"""Upkeep of a file between writes: merged segments of its indexes, and checkpoints of its log."""
+"""Upkeep of a file between writes: merged segments of its indexes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from dittybag.domain.errors import StorageError
 from dittybag.domain.queries import PromptQuery
-from dittybag.storage.sqlite import file_upkeep, integrity_check, log_checkpoints
+from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.index_structure import Level, read_levels
 from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate
 from dittybag.storage.sqlite.snapshots import open_snapshot
@@ -126,59 +126,3 @@ async def test_writes_go_on_beside_a_damaged_index(tmp_path: Path) -> None:
         with pytest.raises(StorageError):
             await session.task("second")
     await store.close()
-
-
-async def test_the_log_is_copied_into_the_file_while_it_is_open_and_starts_over(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    store = SqliteStore(str(path))
-    session = await open_session(store)
-    await session.task("first")
-    size = 3_900_000
-    await session.resource("large", bytes(size))
-    log = path.with_name(f"{path.name}-wal")
-    with closing(apsw.Connection(str(path))) as reader:
-        # What is written from now on cannot be copied before the reader ends.
-        reader.execute("BEGIN")
-        assert reader.execute("SELECT count(*) FROM resources").get == 1
-        await session.resource("small", bytes(size // 10))
-        await wait_until(lambda: path.stat().st_size > size)
-    beginning = log_header(log)
-    # The writer copies the last pages itself, long before the log has doubled.
-    for number in range(20):
-        await session.prompt(f"p{number}")
-    assert log_header(log) != beginning
-    assert log.stat().st_size < 2 * size
-    await store.close()
-    assert not log.exists()
-
-
-async def test_merging_waits_while_somebody_reads_and_the_log_is_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While somebody reads, the log cannot start over. Each step would make it longer."""
-    path = tmp_path / "store.db"
-    log = path.with_name(f"{path.name}-wal")
-    monkeypatch.setattr(log_checkpoints, "_LONG", 20)
-    monkeypatch.setattr(file_upkeep, "_IDLE_SECONDS", 60.0)
-    monkeypatch.setattr(file_upkeep, "_LATE_SECONDS", 0.01)
-    store = SqliteStore(str(path))
-    session = await open_session(store)
-    with closing(apsw.Connection(str(path))) as reader:
-        reader.execute("BEGIN")
-        assert reader.execute("SELECT count(*) FROM prompts").get == 0
-        for number in range(MERGED + 1):
-            await session.prompt(f"p{number}", f"content {number}")
-        monkeypatch.setattr(file_upkeep, "_IDLE_SECONDS", 0.001)
-        await session.prompt("last")
-        size = log.stat().st_size
-        await asyncio.sleep(0.2)
-        assert not has_few_segments(path)
-        assert log.stat().st_size == size
-    await wait_until(lambda: has_few_segments(path))
-    await store.close()
-
-
-def log_header(log: Path) -> bytes:
-    """Return the header of the log, which changes when it starts over."""
-    with log.open("rb") as file:
-        return file.read(32)

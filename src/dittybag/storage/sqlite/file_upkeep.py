@@ -10,7 +10,6 @@ from typing import Final
 import apsw
 
 from dittybag.storage.sqlite.index_structure import Level, read_levels
-from dittybag.storage.sqlite.log_checkpoints import LogCheckpoints
 from dittybag.storage.sqlite.migrations.sqlite_migrations import require_current
 from dittybag.storage.sqlite.sqlite_connections import WriteTurn
 from dittybag.storage.sqlite.sqlite_text_search import FULL_TEXT_INDEXES
@@ -18,8 +17,6 @@ from dittybag.storage.sqlite.sqlite_text_search import FULL_TEXT_INDEXES
 #: Seconds without a write before the first step, and between steps, so that other processes can write.
 _IDLE_SECONDS: Final = 0.02
 _PAUSE_SECONDS: Final = 0.005
-#: Seconds between attempts while the write-ahead log cannot start over.
-_LATE_SECONDS: Final = 0.5
 
 #: Segments of a level that are merged: the `usermerge` of the indexes.
 _MERGED_SEGMENTS: Final = 16
@@ -43,7 +40,7 @@ def merge_segments(connection: apsw.Connection, index: str, pages: int) -> bool:
 
 
 class FileUpkeep:
-    """Merges segments on the connection of the writer and in its thread, and starts checkpoints.
+    """Merges segments on the connection of the writer and in its thread.
 
     Raises `apsw.Error` if the connection can no longer be used.
     """
@@ -52,15 +49,12 @@ class FileUpkeep:
         self._turn = turn
         self._connection = connection
         self._path = path
-        self._checkpoints = LogCheckpoints(connection, path)
-        self.close = self._checkpoints.close
         self._commits = 0
         #: Seconds to wait for a write before the next step; `None` if there is nothing to do.
         self.pause: float | None = None
 
     def note_commit(self) -> None:
         """Plan steps after a commit. If they are late, take one."""
-        self._checkpoints.run()
         self.pause = _IDLE_SECONDS
         self._commits += 1
         # Also after the first one: many processes write only once.
@@ -69,11 +63,6 @@ class FileUpkeep:
 
     def take_step(self) -> None:
         """Merge a few pages while nobody writes."""
-        # Steps fill the log, too. If it does not start over meanwhile, the next write has to copy much of it.
-        self._checkpoints.run()
-        if self._checkpoints.is_late:
-            self.pause = _LATE_SECONDS
-            return
         index = self._find_index(_MERGED_SEGMENTS)
         self.pause = None if index is None else _PAUSE_SECONDS
         if index is not None:

@@ -121,8 +121,6 @@ class StoreWriter:
             self._close_file()
 
     def _close_file(self) -> None:
-        if self._upkeep is not None:
-            self._upkeep.close()
         if self._tables is not None:
             self._tables.connection.close()
         self._upkeep = self._tables = None
