@@ -92,7 +92,7 @@ def test_a_new_prompt_is_written_into_a_template(tmp_path: Path) -> None:
 
 def test_a_task_is_edited_with_its_fields(tmp_path: Path) -> None:
     dittybag(tmp_path, "task", "add", "Write", "tests", "-n", "Some notes", "-l", "home")
-    other = f"{sys.executable} -m dittybag task update 1 --energy deep"
+    other = f"'{sys.executable}' -m dittybag task update 1 --energy deep"
     first = fake_editor(
         tmp_path,
         'grep -q "dittybag: error" "$1" && sed -i "s/^due:.*/due: 2030-01-02/" "$1" && exit;'

@@ -461,7 +461,7 @@ def test_invalid_input_is_rejected_before_the_editor_opens(tmp_path: Path) -> No
 def test_text_that_cannot_be_stored_is_kept_in_a_file(tmp_path: Path) -> None:
     dittybag(tmp_path, "prompt", "add", "other", "Words")
     # Another prompt gets the title while the editor is open.
-    update = f"{sys.executable} -m dittybag prompt update other --title Mine"
+    update = f"'{sys.executable}' -m dittybag prompt update other --title Mine"
     busy = fake_editor(tmp_path, f'echo "My words" > "$1"; {update}')
     screen = run_in_terminal(tmp_path, "prompt", "add", "x", "--title", "Mine", variables=busy, status=4)
     [kept] = draft_files(tmp_path)
@@ -493,7 +493,7 @@ def test_edit_changes_the_content_and_nothing_else(tmp_path: Path) -> None:
 
 def test_edit_does_not_overwrite_concurrent_changes(tmp_path: Path) -> None:
     dittybag(tmp_path, "prompt", "add", "x", "Old")
-    other = f"{sys.executable} -m dittybag prompt update x Theirs"
+    other = f"'{sys.executable}' -m dittybag prompt update x Theirs"
     variables = fake_editor(tmp_path, f'echo Mine > "$1"; {other} > /dev/null')
     result = dittybag(tmp_path, "prompt", "edit", "x", variables=variables, status=4)
     [kept] = draft_files(tmp_path)
@@ -514,7 +514,7 @@ def test_edit_does_not_overwrite_concurrent_changes(tmp_path: Path) -> None:
     assert kept.read_text() == "Mine\n"
     assert prompt_content(tmp_path, "x") == "Theirs"
     deleted = fake_editor(
-        tmp_path, f'echo Mine > "$1"; {sys.executable} -m dittybag prompt delete x > /dev/null'
+        tmp_path, f'echo Mine > "$1"; "{sys.executable}" -m dittybag prompt delete x > /dev/null'
     )
     error = failure(
         _last_line(dittybag(tmp_path, "prompt", "edit", "x", "--json", variables=deleted, status=3))

@@ -282,7 +282,7 @@ def test_a_server_started_without_input_exits_immediately() -> None:
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_server_started_with_closed_streams_exits_cleanly(closed: str) -> None:
-    command = f"{sys.executable} -m {SERVER} {closed}"
+    command = f"'{sys.executable}' -m {SERVER} {closed}"
     frame = PING + b"\n"
     run = subprocess.run(
         ["sh", "-c", command], input=frame, capture_output=True, cwd=ROOT, timeout=20, check=True
