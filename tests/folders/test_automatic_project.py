@@ -94,6 +94,15 @@ def test_a_submodule_is_a_repository_of_its_own(git_machine: Machine) -> None:
     assert machine.projects() == {"lib": [str(top / "lib")], "website": [str(top)]}
 
 
+def test_a_repository_with_its_data_elsewhere_is_its_own_top(git_machine: Machine) -> None:
+    machine = git_machine
+    machine.folder("data", "of-git")
+    top = machine.folder("website")
+    machine.git(top, "init", "-q", "--separate-git-dir", "../data/of-git/website")
+    assert machine.write(machine.folder("website", "pages")) == "website"
+    assert machine.projects() == {"website": [str(top)]}
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -32,7 +32,7 @@ def project_folders(folder: str, user_home: str) -> list[str]:
         passed.append(current)
         if (kind := _kind(os.path.join(current, ".git"))) is not None:
             top = _top_of_checkout(current) if kind == "file" else current
-            return passed if top == current else [*passed, top]
+            return passed if top == current or top in homes else [*passed, top]
         current = os.path.dirname(current)
     return [start]
 
@@ -63,19 +63,33 @@ def _top_of_checkout(folder: str) -> str:
     which leads back. The repository must contain it, or a downloaded folder could claim to be a worktree of
     any repository.
     """
-    file = os.path.join(folder, ".git")
-    line = _read_text(file, _MAX_PATH_BYTES)
-    if not line.startswith("gitdir:"):
-        return folder
-    data = os.path.join(folder, line.removeprefix("gitdir:").strip())
+    data = _data_folder(folder)
     common, back = (
-        _read_text(os.path.join(data, name), _MAX_PATH_BYTES).strip() for name in ("commondir", "gitdir")
+        _read_text(os.path.join(data, name), _MAX_PATH_BYTES).strip() if data else ""
+        for name in ("commondir", "gitdir")
     )
     repository = real_folder(os.path.join(data, common)) if common and back else None
-    if repository is None or not _is_same_file(os.path.join(data, back), file):
+    if repository is None or not _is_repository(repository):
         return folder
+    back = os.path.join(data, back)
+    # The name counts too: a link to the `.git` of a worktree is the same file.
+    leads_back = _is_same_file(back, os.path.join(folder, ".git")) and _is_same_file(
+        os.path.dirname(back), folder
+    )
     is_inside = _is_same_file(os.path.join(data, os.pardir), os.path.join(repository, "worktrees"))
-    return _work_tree(repository) if is_inside else folder
+    return (_work_tree(repository) or folder) if leads_back and is_inside else folder
+
+
+def _data_folder(folder: str) -> str:
+    """Return the folder that a file `.git` names; an empty path if there is none."""
+    line = _read_text(os.path.join(folder, ".git"), _MAX_PATH_BYTES)
+    return os.path.join(folder, line.removeprefix("gitdir:").strip()) if line.startswith("gitdir:") else ""
+
+
+def _is_repository(folder: str) -> bool:
+    """Return whether Git would take a folder for the data of a repository."""
+    head, objects = (_kind(os.path.join(folder, name)) for name in ("HEAD", "objects"))
+    return head == "file" and objects == "folder"
 
 
 def _is_same_file(one: str, other: str) -> bool:
@@ -85,16 +99,26 @@ def _is_same_file(one: str, other: str) -> bool:
         return False
 
 
-def _work_tree(repository: str) -> str:
-    """Return the main work tree of the data folder of a repository; of a bare repository, the data folder."""
-    if os.path.basename(repository).startswith("."):
-        return os.path.dirname(repository)
+def _work_tree(repository: str) -> str | None:
+    """Return the main work tree of the data folder of a repository; of a bare repository, the data folder.
+
+    The `.git` of the work tree must lead to this repository, or a repository in a downloaded folder could
+    name any folder. Returns `None` if it does not.
+    """
     for line in _read_text(os.path.join(repository, "config"), _MAX_CONFIG_BYTES).splitlines():
         # Git writes this for the data of a submodule.
         name, _, value = line.partition("=")
         if name.strip().lower() == "worktree":
-            return real_folder(os.path.join(repository, value.strip())) or repository
-    return repository
+            top = real_folder(os.path.join(repository, value.strip()))
+            return top if top is not None and _leads_to(top, repository) else None
+    around = os.path.dirname(repository)
+    return around if _leads_to(around, repository) else repository
+
+
+def _leads_to(top: str, repository: str) -> bool:
+    """Return whether the `.git` of a folder is a repository, or a file that names it."""
+    marker = os.path.join(top, ".git")
+    return _is_same_file(marker, repository) or _is_same_file(_data_folder(top), repository)
 
 
 def _read_text(path: str, max_bytes: int) -> str:
