@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 from msgspec.structs import replace
@@ -15,19 +15,21 @@ from dittybag.clients.hook_output import HOOK_OUTPUTS, HookOutput, hook_output
 from dittybag.config import local_user_name
 from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
 from dittybag.domain.queries import MAX_BUDGET, MIN_BUDGET, PackRequest
+from dittybag.domain.token_estimate import estimate_tokens
 
 if TYPE_CHECKING:
-    from dittybag.domain.packs import Pack
     from dittybag.services.workspace import WorkspaceSession
+
+#: The budget, in tokens, of the summary, and of a summary with a context pack.
+_SUMMARY: Final = 200
+_PACK: Final = 1500
 
 
 @click.command("prime", StrictCommand)
 @click.option(
     "--budget",
     type=click.IntRange(MIN_BUDGET, MAX_BUDGET),
-    default=1500,
-    show_default=True,
-    help="Maximum size in tokens.",
+    help=f"About the maximum size in tokens.  [default: {_SUMMARY}; {_PACK} with --task or --query]",
 )
 @click.option("--task", type=click.IntRange(1, 2**53), help="The task that the agent works on.")
 @click.option("--query", type=text, default="", help="What the agent works on, in words.")
@@ -45,17 +47,18 @@ if TYPE_CHECKING:
 def command(
     options: WorkspaceOptions,
     *,
-    budget: int,
+    budget: int | None,
     task: int | None,
     query: str,
     actor: str | None,
     output: HookOutput,
     verbose: bool,
 ) -> None:
-    """Print the context pack of the current folder's project, for a hook that starts an agent.
+    """Print what the current folder's project has, for a hook that starts an agent.
 
-    It never gets in the way: on any failure, or after a second, it prints nothing, exits with 0 and appends
-    a line to prime.log in the data folder. It never creates a workspace.
+    That is a summary: tasks in work and ready, counts, and the newest names. A larger budget adds a context
+    pack. On any failure, or after a second, it prints nothing, exits with 0 and appends a line to prime.log
+    in the data folder. It never creates a workspace.
 
     \b
     Examples:
@@ -69,11 +72,17 @@ def command(
     if options.project is None and settings.project == DEFAULT_PROJECT:
         settings = replace(settings, project=AUTOMATIC)
     settings = replace(settings, read_only=True)
+    room = budget or (_SUMMARY if task is None and not query else _PACK)
 
-    async def make(session: WorkspaceSession) -> Pack:
-        request = PackRequest(task=task, query=query, budget=budget)
-        return await session.workspace.packs.make(session.caller, request)
+    async def make(session: WorkspaceSession) -> str:
+        packs, caller = session.workspace.packs, session.caller
+        summary = await packs.summarize(caller, _SUMMARY)
+        rest = room - estimate_tokens(summary)
+        if rest < MIN_BUDGET:
+            return summary
+        pack = await packs.make(caller, PackRequest(task=task, query=query, budget=rest))
+        return f"{summary}\n{pack.text}" if pack.entries else summary
 
-    pack = run_in_session(settings, actor or settings.actor or local_user_name(), make)
-    if pack.entries:
-        write_text(hook_output(pack.text, output))
+    text = run_in_session(settings, actor or settings.actor or local_user_name(), make)
+    if text:
+        write_text(hook_output(text, output))

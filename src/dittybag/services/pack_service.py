@@ -33,9 +33,10 @@ from dittybag.domain.ranked_search import parse_query
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.domain.text import QUERY_LENGTH, query_problem
-from dittybag.services.caller import Caller, ScopedStore, readable_project
+from dittybag.services.caller import Caller, ScopedStore, readable_project, reading
 from dittybag.services.library_search import LibraryIndex
 from dittybag.services.pin_service import PinnedEntity, find_pinned
+from dittybag.services.project_summary import summarize_project
 from dittybag.services.ranked_search import find_best, reference_of
 from dittybag.services.search_service import RankedKind, RankedQuery, SearchService
 from dittybag.services.task_access import find_task, find_task_or_none
@@ -327,11 +328,13 @@ def _outcome(task: Task) -> str:
 
 
 class PackService:
-    """Makes context packs."""
+    """Makes context packs and summaries of projects."""
 
     def __init__(self, store: Store, search: SearchService) -> None:
         self._store = ScopedStore(store)
         self._search = search
+
+    summarize = reading(summarize_project, slow=True)
 
     async def make(self, caller: Caller, request: PackRequest) -> Pack:
         """Return the pack for a request. Equal stores and requests give equal packs.
