@@ -64,10 +64,11 @@ def describe(error: OSError) -> str:
 
 
 def display_path(path: str) -> str:
-    """A path for messages, with `~` for the home directory."""
+    """A path for messages, with `~` for the home directory, and escapes for unprintable characters."""
     own = os.path.expanduser("~")
-    is_inside = own != os.sep and os.path.join(path, "").startswith(os.path.join(own, ""))
-    return f"~{path[len(own) :]}" if is_inside else path
+    if own != os.sep and os.path.join(path, "").startswith(os.path.join(own, "")):
+        path = f"~{path[len(own) :]}"
+    return path if path.isprintable() else ascii(path)[1:-1]
 
 
 # Writing

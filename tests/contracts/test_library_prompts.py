@@ -97,7 +97,13 @@ NAMES = {
     "smile😀": "smile",
     "٣": "٣",
     # A letter and a combining mark.
-    "ele\u0301ve": "ele_ve",
+    "ele\u0301ve": "eléve",
+    "new\nline": "new_line",
+    "\ttab": "tab",
+    "escape\x1b[2J": "escape__2j",
+    "no\xa0break": "no_break",
+    "zero\u200bwidth": "zero_width",
+    "\u202eturned": "turned",
     "İx": "i_x",
 }
 
@@ -122,6 +128,14 @@ def test_a_folder_without_a_usable_name_is_not_a_library_and_is_logged(machine: 
         assert client.names() == ["good:a"]
         for folder in nameless:
             assert "no letter or digit" in client.wait_for_stderr(f"~/twig/{folder}:")
+
+
+def test_a_folder_whose_name_is_not_text_is_not_a_library_and_is_logged(machine: Machine) -> None:
+    for folder in ("good", os.fsdecode(b"caf\xe9")):
+        write_twig_library(machine.twig_libraries / folder, {"a": "fine"})
+    with LibraryClient(machine) as client:
+        assert client.names() == ["good:a"]
+        assert "not valid UTF-8" in client.wait_for_stderr("~/twig/caf")
 
 
 def test_hidden_folders_and_files_are_not_libraries(machine: Machine) -> None:

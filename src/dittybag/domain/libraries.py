@@ -60,4 +60,9 @@ class LibraryReport(Struct, frozen=True, kw_only=True):
 
 def library_name(folder: str) -> str:
     """Return the library name for a folder name; empty if no valid character remains."""
+    if not folder.isascii():
+        # Imported here because few names need it. macOS may list a letter and its accent apart.
+        from unicodedata import normalize
+
+        folder = normalize("NFC", folder)
     return "".join(c if c.isalnum() or c == "_" else "_" for c in folder.lower()).strip("_")

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from dittybag import files
 from dittybag.domain.libraries import library_name
 from dittybag.library import install_records
+from dittybag.library.relative_paths import replace_surrogates
 from dittybag.library.safe_folder import SafeFolder
 
-#: Further folders of a directory are ignored.
+#: Further folders of a directory are not read.
 MAX_LIBRARIES: Final = 10_000
 
 
@@ -132,6 +133,8 @@ def _scan_directory(root: str, problems: dict[str, str]) -> list[LibraryFolder]:
     except OSError as error:
         problems[root] = f"cannot read this directory of libraries: {files.describe(error)}"
         return []
+    if len(found) > MAX_LIBRARIES:
+        problems[root] = f"only the first {MAX_LIBRARIES:,} of its {len(found):,} folders are read"
     return [_library_folder(root, name, is_link=is_link) for name, is_link in found[:MAX_LIBRARIES]]
 
 
@@ -141,12 +144,18 @@ def _library_folder(root: str, name: str, *, is_link: bool) -> LibraryFolder:
 
 
 def _is_folder(entry: os.DirEntry[str], problems: dict[str, str]) -> bool:
-    """Whether an entry of a directory may be a library. A link that leads nowhere is a problem."""
-    if entry.name.startswith(".") or not entry.name.isprintable():
+    """Whether an entry of a directory may be a library.
+
+    A link that leads nowhere is a problem, and so is a name that cannot be shown or stored.
+    """
+    if entry.name.startswith("."):
         return False
     try:
         if entry.is_dir():
-            return True
+            if replace_surrogates(entry.name) == entry.name:
+                return True
+            problems[replace_surrogates(entry.path)] = "the folder's name is not valid UTF-8; rename it"
+            return False
         if entry.is_symlink():
             entry.stat()
     except FileNotFoundError:
