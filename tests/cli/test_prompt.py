@@ -213,7 +213,7 @@ def test_projects_and_workspaces_are_separate(tmp_path: Path) -> None:
         (("list", "--search", "x" * 1001), 1, "Query must be at most 1000 characters"),
         (("list", *("--tag", "a", "-t", "b") * 30), 1, "At most 50 tags are allowed, not 60"),
         (("render", "there", "color"), 2, "'color' is not of the form KEY=VALUE"),
-        (("render", "there", "color=red"), 2, "Prompt 'there' has no argument 'color'"),
+        (("render", "there", "color=red"), 1, "'color' is not an argument of 'there'; it has no arguments"),
         (("render", "there", "--args-json", "/dev/null"), 2, "The arguments are not a JSON object"),
         (("render", "nope"), 3, "Prompt 'nope' does not exist"),
         (("render", "nope:nope"), 3, "Prompt not found: nope:nope"),

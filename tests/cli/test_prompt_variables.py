@@ -76,9 +76,7 @@ def test_found_arguments_follow_the_content(tmp_path: Path) -> None:
     dittybag(tmp_path, "prompt", "add", "t", "No variables")
     assert dittybag(tmp_path, "prompt", "update", "t", "Hello {{ name }}").stderr == FOUND
     updated = dittybag(tmp_path, "prompt", "update", "t", "Hello {{ name }} and {{ friend }}")
-    assert updated.stderr == (
-        "note: the variables {{ name }} and {{ friend }} are now arguments; --verbatim keeps them as text\n"
-    )
+    assert updated.stderr == FOUND.replace("name", "friend")
     # Only the title changes.
     assert dittybag(tmp_path, "prompt", "update", "t", "--title", "T").stderr == ""
     assert arguments(tmp_path, "t") == [("name", True), ("friend", True)]
@@ -86,12 +84,16 @@ def test_found_arguments_follow_the_content(tmp_path: Path) -> None:
     assert arguments(tmp_path, "t") == []
 
 
-def test_declared_arguments_are_kept_and_others_reported(tmp_path: Path) -> None:
-    added = dittybag(tmp_path, "prompt", "add", "t", "{{ a }} {{ b }}", "-a", "a: First")
-    unknown = "note: {{ b }} is not a declared argument and renders as empty text; declare it with -a b\n"
-    assert added.stderr == unknown
-    assert dittybag(tmp_path, "prompt", "update", "t", "{{ a }}, {{ b }}").stderr == unknown
-    assert arguments(tmp_path, "t") == [("a", True)]
+def test_other_variables_join_declared_arguments_and_are_named(tmp_path: Path) -> None:
+    added = dittybag(tmp_path, "prompt", "add", "t", "{{ a }} {{ b }}", "-a", "a?: First")
+    assert added.stderr == FOUND.replace("name", "b")
+    updated = dittybag(tmp_path, "prompt", "update", "t", "{{ a }}, {{ b }}, {{ c | default('x') }}")
+    assert updated.stderr == FOUND.replace("name", "c")
+    assert arguments(tmp_path, "t") == [("a", False), ("b", True), ("c", False)]
+    declared = dittybag(tmp_path, "prompt", "update", "t", "-a", "a: First")
+    assert "{{ b }} and {{ c }} are now arguments" in declared.stderr
+    refused = dittybag(tmp_path, "prompt", "render", "t", "a=1", "b=2", "see=3", status=1)
+    assert "'see' is not an argument of 't'; its arguments are a, b, c" in refused.stderr
 
 
 def test_variables_written_in_the_editor_become_arguments(tmp_path: Path) -> None:

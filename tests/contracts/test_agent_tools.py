@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.agent_calls import AgentCalls
-from tests.contracts.contract_replay import ServerVariant, StartServer
+from tests.contracts.contract_replay import Json, ServerVariant, StartServer
 from tests.contracts.library_fixtures import write_files, write_twig_library
 
 PNG = b64decode(
@@ -73,6 +73,64 @@ def test_declared_arguments_are_kept(agent: AgentCalls) -> None:
     assert agent.use_prompt("greet") == "Hello "
     _, described = agent.read("greet")
     assert described["arguments"] == [{"name": "who", "required": False, "description": "A name"}]
+
+
+def test_a_variable_added_to_a_prompt_with_declared_arguments_becomes_one(agent: AgentCalls) -> None:
+    declared = [{"name": "who", "required": False}]
+    saved = agent.data("save_prompt", name="greet", content="Hi {{ who }}", arguments=declared)
+    assert "note" not in saved
+    saved = agent.data("save_prompt", name="greet", content="Hi {{ who }} and {{ friend }}")
+    assert saved["arguments"] == ["who", "friend"]
+    assert saved["note"].startswith("the variable {{ friend }} is now an argument")
+    assert "friend" in agent.error("use_prompt", ref="greet", arguments={"who": "Ann"})[1]
+    assert agent.use_prompt("greet", who="Ann", friend="Bob") == "Hi Ann and Bob"
+
+
+def test_a_variable_beside_the_declared_arguments_of_a_call_becomes_one(agent: AgentCalls) -> None:
+    saved = agent.data("save_prompt", name="hole", content="{{ a }}", arguments=[{"name": "b"}])
+    assert saved["arguments"] == ["b", "a"]
+    assert saved["note"].startswith("the variable {{ a }} is now an argument")
+    assert agent.use_prompt("hole", a="x") == "x"
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"lang": "SQL"}, "'lang' is not an argument of 'review'; did you mean language?"),
+        ({"language": "SQL", "xyz": 1}, "'xyz' is not an argument of 'review'; its arguments are language"),
+        ({"language": "Go"}, "language must be one of SQL, Python; not 'Go'"),
+        ({"language": ""}, "language must be one of SQL, Python; not ''"),
+    ],
+)
+def test_arguments_that_do_not_exist_and_other_values_than_the_choices_are_refused(
+    agent: AgentCalls, given: Json, problem: str
+) -> None:
+    declared = [{"name": "language", "required": True, "choices": ["SQL", "Python"]}]
+    agent.data("save_prompt", name="review", content="Review {{ language }}", arguments=declared)
+    assert agent.error("use_prompt", ref="review", arguments=given) == ("INVALID_INPUT", problem)
+
+
+def test_prompts_get_ignores_other_arguments_and_checks_choices(agent: AgentCalls) -> None:
+    declared = [{"name": "language", "choices": ["SQL", "Python"]}]
+    agent.data("save_prompt", name="review", content="Review {{ language }}", arguments=declared)
+    sent = {"_client": "x", "language": "SQL"}
+    (message,) = agent.server.request("prompts/get", {"name": "review", "arguments": sent})["messages"]
+    assert message["content"]["text"] == "Review SQL"
+    empty = {"name": "review", "arguments": {"language": ""}}
+    (message,) = agent.server.request("prompts/get", empty)["messages"]
+    assert message["content"]["text"] == "Review "
+    refused = agent.server.error("prompts/get", {"name": "review", "arguments": {"language": "Go"}})
+    assert (refused["code"], refused["message"]) == (-32602, "language must be one of SQL, Python; not 'Go'")
+
+
+def test_choices_survive_saving_what_was_read(agent: AgentCalls) -> None:
+    declared = [{"name": "language", "required": True, "choices": ["SQL", "Python"]}]
+    agent.data("save_prompt", name="review", content="Review {{ language }}", arguments=declared)
+    blocks, described = agent.read("review")
+    assert described["arguments"] == declared
+    content = blocks[0]["text"]
+    agent.data("save_prompt", name="review", content=content, arguments=described["arguments"])
+    assert agent.read("review")[1]["arguments"] == declared
 
 
 def test_unknown_members_of_declared_arguments_are_refused(agent: AgentCalls) -> None:

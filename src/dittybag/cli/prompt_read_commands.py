@@ -35,6 +35,8 @@ from dittybag.domain.prompts import (
     PromptSummary,
     missing_arguments,
     problems,
+    require_choices,
+    require_known,
     verbatim_messages,
 )
 from dittybag.domain.queries import PromptQuery
@@ -281,7 +283,8 @@ def _render_library(options: WorkspaceOptions, name: str, given: dict[str, str])
 
     async def try_to_render(session: LibrarySession) -> tuple[LibraryPrompt, Messages | None]:
         prompt = await _find_library_prompt(session, name)
-        if missing_arguments(prompt.arguments, given) or _unknown(prompt.arguments, given):
+        require_known(name, prompt.arguments, given)
+        if missing_arguments(prompt.arguments, given):
             return prompt, None
         return prompt, await render(session, given)
 
@@ -302,19 +305,10 @@ async def _find_library_prompt(session: LibrarySession, name: str) -> LibraryPro
     return prompt
 
 
-def _unknown(arguments: Sequence[Argument], given: Mapping[str, str]) -> list[str]:
-    names = {argument.name for argument in arguments}
-    return [name for name in given if name not in names]
-
-
 def _ask_for_missing(prompt: str, arguments: Sequence[Argument], given: Mapping[str, str]) -> dict[str, str]:
     """Return the arguments, asking for missing ones on a terminal; exit otherwise."""
-    names = ", ".join(argument.name for argument in arguments)
-    if unknown := _unknown(arguments, given):
-        usage_error(
-            f"Prompt '{prompt}' has no argument '{clip_line(unknown[0])}'",
-            f"its arguments are {names}" if names else "it has no arguments",
-        )
+    require_known(prompt, arguments, given)
+    require_choices(arguments, given)
     missing = missing_arguments(arguments, given)
     if missing and not (sys.stdin.isatty() and sys.stderr.isatty()):
         wanted = ", ".join(argument.name for argument in missing)

@@ -16,8 +16,8 @@ from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.template_arguments import (
     describe_found,
     find_arguments,
-    undeclared_variables,
     updated_arguments,
+    with_variables,
 )
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ class SavedPrompt(Struct, frozen=True):
     prompt: Prompt
     #: The variables of the content that have become its arguments.
     found: tuple[Argument, ...]
-    #: The variables that are not among its arguments.
-    undeclared: list[str]
 
 
 def match_argument(text: str) -> Argument | None:
@@ -54,11 +52,14 @@ def create_prompt(
 
     async def create(session: WorkspaceSession) -> SavedPrompt:
         with open_renderer() as renderer:
-            found = await find_arguments(renderer, content) if arguments is None else ()
-            prompt, _ = await session.workspace.prompts.create(
-                session.caller, content=content, arguments=arguments or found, **parts
-            )
-            return SavedPrompt(prompt, found, await undeclared_variables(renderer, prompt))
+            if arguments is None:
+                declared = await find_arguments(renderer, content)
+            else:
+                declared = await with_variables(renderer, content, arguments)
+        prompt, _ = await session.workspace.prompts.create(
+            session.caller, content=content, arguments=declared, **parts
+        )
+        return SavedPrompt(prompt, _added(arguments or (), declared))
 
     return options.run(create, create=True)
 
@@ -72,18 +73,27 @@ def update_prompt(
     async def update(session: WorkspaceSession) -> SavedPrompt:
         prompts, given = session.workspace.prompts, change
         found: tuple[Argument, ...] = ()
-        with open_renderer() as renderer:
-            if change.content is not UNSET and change.arguments is UNSET:
-                before = await prompts.get(session.caller, address)
-                arguments = await updated_arguments(renderer, before, change.content)
-                if arguments != before.arguments:
-                    given, found = replace(change, arguments=arguments), arguments
-            prompt, _ = await prompts.update(session.caller, address, given, version=version)
-            is_template_changed = (given.content, given.arguments) != (UNSET, UNSET)
-            unknown = await undeclared_variables(renderer, prompt) if is_template_changed else []
-            return SavedPrompt(prompt, found, unknown)
+        if change.content is not UNSET or change.arguments is not UNSET:
+            before = await prompts.get(session.caller, address)
+            content = before.content if change.content is UNSET else change.content
+            with open_renderer() as renderer:
+                if change.arguments is UNSET:
+                    known, arguments = before.arguments, await updated_arguments(renderer, before, content)
+                else:
+                    known = change.arguments
+                    arguments = await with_variables(renderer, content, known)
+            found = _added(known, arguments)
+            if arguments != before.arguments:
+                given = replace(change, arguments=arguments)
+        prompt, _ = await prompts.update(session.caller, address, given, version=version)
+        return SavedPrompt(prompt, found)
 
     return options.run(update)
+
+
+def _added(before: tuple[Argument, ...], after: tuple[Argument, ...]) -> tuple[Argument, ...]:
+    known = {argument.name for argument in before}
+    return tuple(argument for argument in after if argument.name not in known)
 
 
 def print_saved(saved: SavedPrompt, verb: str) -> None:
@@ -92,6 +102,3 @@ def print_saved(saved: SavedPrompt, verb: str) -> None:
     if saved.found:
         them = "it" if len(saved.found) == 1 else "them"
         note(f"{describe_found(saved.found)}; --verbatim keeps {them} as text")
-    for name in saved.undeclared:
-        unknown = f"{{{{ {name} }}}} is not a declared argument and renders as empty text"
-        note(f"{unknown}; declare it with -a {name}")

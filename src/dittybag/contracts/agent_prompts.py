@@ -33,7 +33,7 @@ from dittybag.domain.errors import (
     clip,
 )
 from dittybag.domain.libraries import LibraryPrompt
-from dittybag.domain.prompts import Argument, Prompt
+from dittybag.domain.prompts import Argument, Prompt, require_known
 from dittybag.protocol.types import JsonObject, PromptResult, Text, ToolResult
 from dittybag.services.entity_writes import given_fields
 from dittybag.services.prompt_service import PromptAddress, PromptChange
@@ -82,6 +82,7 @@ _USED: Final[JsonObject] = {
 async def use_prompt(call: ToolCall, arguments: UsePrompt) -> ToolResult:
     prompt = await _find_prompt(call, arguments.ref)
     values = {} if arguments.arguments is UNSET else arguments.arguments
+    require_known(prompt.name, prompt.arguments, values)
     if isinstance(prompt, Prompt):
         rendered = await render_stored_prompt(call.scope, prompt, values, call.ctx)
     else:
@@ -209,9 +210,10 @@ async def _save(call: ToolCall, arguments: SavePrompt, *, is_last: bool = False)
 
 
 async def _arguments_of(call: ToolCall, before: Prompt | None, arguments: SavePrompt) -> tuple[Argument, ...]:
-    """Return the arguments to save: those given, or the variables of the content."""
+    """Return the arguments to save: those given, and the variables of the content."""
     if arguments.arguments is not UNSET:
-        return tuple(parse_items("arguments", arguments.arguments, Argument, _ARGUMENT_SCHEMA))
+        given = tuple(parse_items("arguments", arguments.arguments, Argument, _ARGUMENT_SCHEMA))
+        return await call.scope.templates.with_variables(arguments.content, given)
     if arguments.verbatim:
         return ()
     if before is None:
@@ -224,6 +226,9 @@ def _saved(saved: Prompt, before: Prompt | None, arguments: SavePrompt) -> JsonO
     if not saved.arguments:
         return answer
     answer["arguments"] = [argument.name for argument in saved.arguments]
-    if arguments.arguments is UNSET and (before is None or before.arguments != saved.arguments):
-        answer["note"] = f"{describe_found(saved.arguments)}; verbatim: true keeps the braces as text"
+    known = {argument.name for argument in before.arguments} if before is not None else set()
+    if arguments.arguments is not UNSET:
+        known = {declared["name"] for declared in arguments.arguments}
+    if found := [argument for argument in saved.arguments if argument.name not in known]:
+        answer["note"] = f"{describe_found(found)}; verbatim: true keeps the braces as text"
     return answer

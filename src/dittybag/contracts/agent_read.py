@@ -260,6 +260,8 @@ def _argument(argument: Argument) -> JsonObject:
     listed: JsonObject = {"name": argument.name, "required": argument.required}
     if argument.description is not None:
         listed["description"] = clip(argument.description, _DESCRIPTION)
+    if argument.choices:
+        listed["choices"] = argument.choices
     return listed
 
 

@@ -40,6 +40,7 @@ DittybagError
 │   ├── LastMember           user, project: without members, everyone can see a project
 │   └── ProjectProtected     project: the default project cannot be renamed or deleted
 ├── PromptUnusable           the prompt exists but cannot be rendered
+│   ├── ArgumentInvalid      problem: it does not exist, or has another value than its choices
 │   ├── ArgumentMissing      names, reason
 │   ├── ContentFileMissing   file
 │   └── RenderingFailed      problem, line, file
@@ -567,6 +568,14 @@ class ArgumentMissing(PromptUnusable):
         """Return the error for these arguments."""
         descriptions = {argument.name: argument.summary for argument in arguments}
         return cls(*descriptions, descriptions=descriptions, reason=reason)
+
+
+class ArgumentInvalid(PromptUnusable):
+    """An argument does not exist, or its value is not among its choices."""
+
+    code = "ARGUMENT_INVALID"
+    message = "{problem}"
+    problem: str
 
 
 class ContentFileMissing(PromptUnusable):

@@ -9,10 +9,10 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from dittybag.domain.errors import Check, Problem, RenderingFailed, clip, field_problems
+from dittybag.domain.errors import ArgumentInvalid, Check, Problem, RenderingFailed, clip, field_problems
 from dittybag.domain.names import name_problem
 from dittybag.domain.role_marks import MAX_MESSAGES, TOO_MANY_MESSAGES, Message, RoleMark, split_at_marks
-from dittybag.domain.text import body_problem, line_problem, one_line
+from dittybag.domain.text import body_problem, line_problem, near_matches, one_line
 
 TITLE_LENGTH: Final = 200
 CONTENT_BYTES: Final = 1024 * 1024
@@ -32,7 +32,7 @@ class Argument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     description: str | None = None
     required: bool = False
-    #: Values for autocompletion.
+    #: The values that it may have; empty if it may have any.
     choices: tuple[str, ...] = ()
 
     @property
@@ -68,6 +68,28 @@ class Prompt(Struct, frozen=True, kw_only=True):
 def missing_arguments(arguments: Iterable[Argument], values: Container[str]) -> list[Argument]:
     """Return the required arguments without a value."""
     return [argument for argument in arguments if argument.required and argument.name not in values]
+
+
+def require_known(prompt: str, arguments: Sequence[Argument], values: Iterable[str]) -> None:
+    """Raise `ArgumentInvalid` if a value is given for something that is no argument of the prompt."""
+    names = [argument.name for argument in arguments]
+    for unknown in values:
+        if unknown not in names:
+            near = near_matches(unknown, names, 1)
+            known = f"its arguments are {clip(', '.join(names))}" if names else "it has no arguments"
+            hint = f"did you mean {near[0]}?" if near else known
+            raise ArgumentInvalid(f"'{clip(unknown, 60)}' is not an argument of '{clip(prompt)}'; {hint}")
+
+
+def require_choices(arguments: Iterable[Argument], values: Mapping[str, str]) -> None:
+    """Raise `ArgumentInvalid` for a value that is not among the choices. An optional one may be empty."""
+    for argument in arguments:
+        value = values.get(argument.name)
+        if value is None or not argument.choices or value in argument.choices:
+            continue
+        if value or argument.required:
+            choices = clip(", ".join(argument.choices))
+            raise ArgumentInvalid(f"{argument.name} must be one of {choices}; not '{clip(value, 60)}'")
 
 
 def verbatim_messages(text: str, roles: Sequence[RoleMark]) -> tuple[Message, ...]:

@@ -39,20 +39,30 @@ async def find_arguments(renderer: Renderer, content: str) -> tuple[Argument, ..
 async def updated_arguments(renderer: Renderer, before: Prompt, content: str) -> tuple[Argument, ...]:
     """Return the arguments of a prompt with a new content.
 
-    Arguments that were found in the old content follow the content. Declared arguments stay as they are, and
-    a text with variables that was kept as text remains a text.
+    Arguments that were found in the old content follow the content. Declared arguments stay, and the other
+    variables of the content join them. A text with variables that was kept as text remains a text.
     """
     if before.arguments == await find_arguments(renderer, before.content):
         return await find_arguments(renderer, content)
-    return before.arguments
+    return await with_variables(renderer, content, before.arguments)
 
 
-async def undeclared_variables(renderer: Renderer, prompt: Prompt) -> list[str]:
-    """Return the variables of a template that are not among its arguments."""
-    if not prompt.arguments:
-        return []
-    declared = {argument.name for argument in prompt.arguments}
-    return [name for name in await _variables(renderer, prompt.content) if name not in declared]
+async def with_variables(
+    renderer: Renderer, content: str, declared: tuple[Argument, ...]
+) -> tuple[Argument, ...]:
+    """Return declared arguments and the other variables of the content, which would render as empty text.
+
+    Without declared arguments, the content is a text, and there are none.
+    """
+    if not declared:
+        return ()
+    known = {argument.name for argument in declared}
+    blocks = "\n".join(re.findall(TEMPLATE_TAG, content))
+    return declared + tuple(
+        Argument(name=name, required=not _may_be_missing(name, blocks))
+        for name in await _variables(renderer, content)
+        if name not in known
+    )
 
 
 async def offered_arguments(renderer: Renderer, prompt: Prompt) -> tuple[Argument, ...]:
@@ -62,10 +72,8 @@ async def offered_arguments(renderer: Renderer, prompt: Prompt) -> tuple[Argumen
     """
     if not prompt.arguments:
         return await find_arguments(renderer, prompt.content)
-    names = await undeclared_variables(renderer, prompt)
-    blocks = "\n".join(re.findall(TEMPLATE_TAG, prompt.content))
-    offered = tuple(Argument(name=name, required=not _may_be_missing(name, blocks)) for name in names)
-    return () if any(problems(arguments=prompt.arguments + offered)) else offered
+    offered = await with_variables(renderer, prompt.content, prompt.arguments)
+    return () if any(problems(arguments=offered)) else offered[len(prompt.arguments) :]
 
 
 def describe_found(arguments: Sequence[Argument]) -> str:

@@ -7,9 +7,14 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dittybag.domain.errors import ArgumentMissing, LibraryPromptNotFound, RenderingFailed
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.ports import Libraries, Renderer
-from dittybag.domain.prompts import Argument, Prompt, missing_arguments, verbatim_messages
+from dittybag.domain.prompts import Argument, Prompt, missing_arguments, require_choices, verbatim_messages
 from dittybag.domain.role_marks import Message, find_role_lines
-from dittybag.services.template_arguments import find_arguments, offered_arguments, updated_arguments
+from dittybag.services.template_arguments import (
+    find_arguments,
+    offered_arguments,
+    updated_arguments,
+    with_variables,
+)
 
 
 class TemplateService:
@@ -60,6 +65,10 @@ class TemplateService:
         """Return the arguments of a prompt with a new content."""
         return await updated_arguments(self._renderer, before, content)
 
+    async def with_variables(self, content: str, declared: tuple[Argument, ...]) -> tuple[Argument, ...]:
+        """Return declared arguments and the other variables of the content."""
+        return await with_variables(self._renderer, content, declared)
+
     async def render_library_prompt(
         self, name: str, values: Mapping[str, str], *, client: Hashable = None
     ) -> str:
@@ -103,7 +112,8 @@ class TemplateService:
 
 
 def _declared(arguments: Sequence[Argument], values: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the declared arguments. Raises `ArgumentMissing`."""
+    """Return the values of the declared arguments. Raises `ArgumentMissing` or `ArgumentInvalid`."""
     if missing := missing_arguments(arguments, values):
         raise ArgumentMissing.of(missing)
+    require_choices(arguments, values)
     return {argument.name: values[argument.name] for argument in arguments if argument.name in values}

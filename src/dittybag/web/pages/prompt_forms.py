@@ -271,7 +271,7 @@ async def preview_draft(request: WebRequest) -> WebResponse:
     try:
         if form.rows and not form.verbatim:
             # Any values reveal errors in the template.
-            values = {item.name: item.name for item in form.arguments()}
+            values = {item.name: next(iter(item.choices), item.name) for item in form.arguments()}
             unsaved = form.apply_to(_NO_PROMPT)
             await request.context.templates.render_prompt(unsaved, values, client=request.client_key)
     except PromptUnusable as error:
