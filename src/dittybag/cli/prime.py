@@ -29,7 +29,7 @@ _PACK: Final = 1500
 @click.option(
     "--budget",
     type=click.IntRange(MIN_BUDGET, MAX_BUDGET),
-    help=f"About the maximum size in tokens.  [default: {_SUMMARY}; {_PACK} with --task or --query]",
+    help=f"About the maximum size in tokens: by default {_SUMMARY}, or {_PACK} with --task or --query.",
 )
 @click.option("--task", type=click.IntRange(1, 2**53), help="The task that the agent works on.")
 @click.option("--query", type=text, default="", help="What the agent works on, in words.")
