@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import tomllib
@@ -17,6 +18,7 @@ import pytest
 
 from tests.cli.cli_runner import data, failure
 from tests.forked_processes import run
+from tests.stdio_server_process import ROOT
 
 #: Configuration files with unusual but valid formatting.
 JSONC = '// mine\r\n{\r\n\t"%s": {\r\n\t\t"other": {"command": "x",}, // keep\r\n\t},\r\n\t"z" :1 }'
@@ -163,7 +165,7 @@ def test_the_entry_starts_a_server(user: ConnectUser) -> None:
     """Run the entry as a client does: in another folder and with its own environment only."""
     user.connect("claude-code", "--db", "bag.db", "--profile", "tasks")
     entry = json.loads((user.home / ".claude.json").read_text())["mcpServers"]["dittybag"]
-    arguments = ["-m", "dittybag", "serve", "--db", str(user.folder / "bag.db"), "--project", "auto"]
+    arguments = ["-m", "dittybag", "serve", "--db", str(user.folder / "bag.db")]
     arguments += ["--profile", "tasks"]
     assert entry == {
         "type": "stdio",
@@ -171,19 +173,59 @@ def test_the_entry_starts_a_server(user: ConnectUser) -> None:
         "args": arguments,
         "env": {"DITTYBAG_HOME": str(user.data_folder)},
     }
+    assert _serve(entry, cwd=Path("/"))["id"] == 1
+    assert (user.folder / "bag.db").exists()
+
+
+CALLS = {
+    "prompt-store": ("tools/call", {"name": "list_prompts", "arguments": {}}),
+    "tasks": ("tools/call", {"name": "list_tasks", "arguments": {}}),
+    "twig": ("prompts/list", {}),
+    "mcpkg": ("prompts/list", {}),
+}
+
+
+def test_a_client_of_a_contract_sees_the_store_in_every_folder(user: ConnectUser) -> None:
+    """With the commands of the guide for those who come from another server."""
+    user.run("prompt", "add", "greeting", "Hello")
+    user.run("task", "add", "greeting")
+    user.run("project", "create", "website")
+    user.run("prompt", "add", "-p", "website", "greeting", "Hello")
+    user.run("library", "add", str(user.write("team/prompts/greeting.md", "Hello").parent.parent), "--link")
+    (user.folder / ".git").mkdir()
+    guide = (ROOT / "docs" / "guides" / "migrate.md").read_text()
+    profiles = []
+    for command in re.findall("^dittybag connect (.+)$", guide, re.MULTILINE):
+        client, _, profile, *_ = command.split()
+        user.connect(*command.split())
+        file = user.home / USER_FILES[client][0]
+        key = {"zed": "context_servers"}.get(client, "mcpServers")
+        entry = json.loads(file.read_text())[key]["dittybag"]
+        assert "auto" not in entry["args"]
+        method, params = CALLS[profile]
+        request = {"jsonrpc": "2.0", "id": 2, "method": method, "params": params}
+        assert "greeting" in json.dumps(_serve(entry, request, cwd=user.folder)["result"]), command
+        profiles.append(profile)
+    assert sorted(profiles) == sorted(CALLS)
+    refused = user.connect("zed", "--profile", "mcpkg", status=2)
+    assert "--profile mcpkg serves one project; name it with --project" in refused.stderr
+
+
+def _serve(entry: dict[str, Any], *requests: dict[str, Any], cwd: Path) -> Any:
+    """Start the server of an entry, and return its last answer."""
     initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _params()}
+    initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     result = subprocess.run(
         [entry["command"], *entry["args"]],
-        cwd="/",
+        cwd=cwd,
         env=entry["env"],
-        input=json.dumps(initialize) + "\n",
+        input="".join(f"{json.dumps(message)}\n" for message in (initialize, initialized, *requests)),
         capture_output=True,
         text=True,
         timeout=30,
         check=True,
     )
-    assert json.loads(result.stdout)["id"] == 1
-    assert (user.folder / "bag.db").exists()
+    return json.loads(result.stdout.splitlines()[-1])
 
 
 def _params() -> dict[str, Any]:

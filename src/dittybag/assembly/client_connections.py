@@ -19,7 +19,7 @@ from dittybag.clients.http_snippets import http_snippet
 from dittybag.clients.install_links import install_link
 from dittybag.clients.known_clients import CLIENTS, LocalMachine, McpClient
 from dittybag.clients.reversible_edits import apply_edits
-from dittybag.config import CONNECTED_PROFILE, Settings
+from dittybag.config import CONNECTED_PROFILE, DEFAULT_PROFILE, Settings
 from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
 from dittybag.domain.text import one_line
 from dittybag.web.web_context import ClientEntry, ConnectionFailed
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _NAME: Final = "dittybag"
+#: Their clients work in the project of the folder that they are used in.
+_FOLDER_PROFILES: Final = (CONNECTED_PROFILE, DEFAULT_PROFILE)
 _DEMO: Final = (
     "This is the demo, which ends with Ctrl-C: it does not write to the configuration files of your clients. "
     "While it runs, you can connect a client with the lines below. To connect one to your own workspace, "
@@ -62,13 +64,16 @@ def launch(settings: Settings, options: Sequence[str]) -> Launch:
 def serve_options(given: Mapping[str, str | None]) -> list[str]:
     """Return the options of `dittybag serve` that `dittybag connect` writes.
 
-    `given`: the values of --workspace, --db, --project and --profile that were chosen.
+    `given`: the values of --workspace, --db, --project and --profile that were chosen. The profile of a
+    contract has one store in every folder, as the contract's own server.
     """
+    profile = given.get("--profile") or CONNECTED_PROFILE
+    automatic = AUTOMATIC if profile in _FOLDER_PROFILES else None
     values = {
         "--workspace": given.get("--workspace"),
         "--db": given.get("--db"),
-        "--project": given.get("--project") or AUTOMATIC,
-        "--profile": given.get("--profile") or CONNECTED_PROFILE,
+        "--project": given.get("--project") or automatic,
+        "--profile": profile,
     }
     return [part for name, value in values.items() if value is not None for part in (name, value)]
 

@@ -65,6 +65,8 @@ _HOOKS: Final = {
     "unreadable": "cannot be read",
 }
 _COLOURS: Final = {"connected": GREEN, "broken": RED, "other": AMBER, "unreadable": RED}
+#: The contract whose server has the content of one project.
+_PROJECT_PROFILE: Final = "mcpkg"
 #: Maximum length of a message, which may contain a path and the message of a parser.
 _MAX_LENGTH: Final = 2000
 
@@ -117,7 +119,7 @@ def command(
     vscode, codex, gemini, windsurf and zed.
 
     The client works in the project of the folder that it is used in, or with --project in the one with
-    that name.
+    that name. With the profile of a contract, it works in the default project.
 
     \b
     Examples:
@@ -134,6 +136,8 @@ def command(
         raise click.UsageError("Give either CLIENT or --all")
     if not _NAME.fullmatch(name):
         raise click.UsageError("--name must be 1 to 64 letters, digits, '-' and '_'")
+    if profile == _PROJECT_PROFILE and options.project is None and not mode["remove"]:
+        raise click.UsageError(f"--profile {profile} serves one project; name it with --project")
     from dittybag.assembly.client_connections import local_machine
 
     try:
