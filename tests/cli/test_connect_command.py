@@ -179,7 +179,7 @@ def test_the_entry_starts_a_server(user: ConnectUser) -> None:
 
 CALLS = {
     "prompt-store": ("tools/call", {"name": "list_prompts", "arguments": {}}),
-    "tasks": ("tools/call", {"name": "list_tasks", "arguments": {}}),
+    "tasks": ("tools/call", {"name": "task_list", "arguments": {}}),
     "twig": ("prompts/list", {}),
     "mcpkg": ("prompts/list", {}),
 }
