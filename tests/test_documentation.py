@@ -62,10 +62,8 @@ def test_ci_runs_the_commands_of_the_readme() -> None:
 
 def test_the_demo_command_completes() -> None:
     command = [sys.executable, "-m", "dittybag", "demo"]
-    tour = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
-    assert "Internal error" not in tour
-    for text in ("code-review", "no such table: users", "contains invalid", "undone", "mcpServers"):
-        assert text in tour
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    assert "claude-code undoes it" in done.stdout
 
 
 @pytest.mark.parametrize(

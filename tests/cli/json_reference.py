@@ -100,7 +100,6 @@ copy --from {database} --to copy.db
 backup backup.db
 doctor
 connect cursor
-demo --once
 open --stop
 prompt delete greet
 resource delete notes.txt

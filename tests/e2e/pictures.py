@@ -10,8 +10,8 @@ from typing import Final
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from dittybag.cli.sample_history import fill_demo
-from dittybag.cli.sample_workspace import PROJECT, write_library
+from dittybag.assembly.workspace_session import with_workspace
+from dittybag.cli.sample_workspace import PROJECT, fill_demo, write_library
 from dittybag.config import environment_with_home, settings
 from tests.e2e.web_server_process import WebServerProcess
 from tests.programs import CHROMIUM
@@ -184,7 +184,7 @@ def draw_icon(browser: Browser) -> None:
 def main() -> None:
     home = Path(tempfile.mkdtemp())
     chosen = settings(environment_with_home(str(home)))
-    fill_demo(chosen)
+    with_workspace(chosen, fill_demo)
     write_library(home)
     FOLDER.mkdir(exist_ok=True)
     program = CHROMIUM.find()

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from playwright.sync_api import Page, expect
 
-from dittybag.cli.sample_history import fill_demo
-from dittybag.cli.sample_workspace import PROJECT, write_library
+from dittybag.assembly.workspace_session import with_workspace
+from dittybag.cli.sample_workspace import PROJECT, fill_demo, write_library
 from dittybag.config import settings
 from tests.e2e.conftest import SCREENS, BrowserWindows, PageCheck, Screen
 from tests.e2e.web_server_process import WebServerProcess
@@ -24,9 +24,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProces
     home = tmp_path_factory.mktemp("home")
     # Playwright already runs an event loop in this thread.
     with ThreadPoolExecutor(1) as executor:
-        executor.submit(fill_demo, settings({"DITTYBAG_HOME": os.fspath(home)})).result()
+        executor.submit(with_workspace, settings({"DITTYBAG_HOME": os.fspath(home)}), fill_demo).result()
     write_library(home)
     with WebServerProcess(home, "--project", PROJECT) as server:
+        for client in ("codex", "cursor"):
+            server.call("create_resource", client=client, name=client, uri=f"file:///{client}", content="x")
         yield server
 
 
@@ -55,7 +57,7 @@ def test_home_shows_today(
 def _check_actors(page: Page) -> None:
     """Check that agents differ in letters and colours, and people in shape."""
     groups = page.locator("#visit .visit-group")
-    expect(groups.filter(has_text="codex")).to_contain_text("created 1 resource, changed 1 prompt")
+    expect(groups.filter(has_text="codex")).to_contain_text("created 1 resource")
     agents = page.locator("#visit .mark.agent")
     marks = agents.evaluate_all(
         "marks => marks.map((mark) => [mark.textContent, getComputedStyle(mark).backgroundColor])"

@@ -59,14 +59,13 @@ async def open_store(
     create: bool = True,
     read_only: bool = False,
     replicas: Sequence[str] = (),
-    clock: Callable[[], int] | None = None,
     after_commit: Callable[[], None] | None = None,
 ) -> Store:
     """Open a database. A missing one is created, or raises `WorkspaceNotFound` without `create`.
 
     With `read_only`, a file that cannot be written is opened as well. `replicas`: the URLs of read replicas.
-    `clock`: what changes take their times from (default: the clock of this machine). `after_commit` is called
-    in the writer's thread of a SQLite store. Raises `SettingsError` and `StorageError`.
+    `after_commit` is called in the writer's thread of a SQLite store. Raises `SettingsError` and
+    `StorageError`.
     """
     if not create and is_missing(database):
         raise WorkspaceNotFound(database)
@@ -75,16 +74,12 @@ async def open_store(
             raise SettingsError("--read-replica needs a PostgreSQL database")
         from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
-        return SqliteStore(
-            database, clock or now_microseconds, read_only=read_only, after_commit=after_commit
-        )
+        return SqliteStore(database, now_microseconds, read_only=read_only, after_commit=after_commit)
     try:
         from dittybag.storage.postgres.postgres_store import PostgresStore
     except ImportError as error:
         raise SettingsError("PostgreSQL needs an extra package: pip install 'dittybag[postgres]'") from error
-    return await PostgresStore.open(
-        database, clock=clock or now_microseconds, create=create, replicas=replicas
-    )
+    return await PostgresStore.open(database, clock=now_microseconds, create=create, replicas=replicas)
 
 
 @asynccontextmanager

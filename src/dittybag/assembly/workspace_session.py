@@ -49,19 +49,16 @@ async def open_workspace(
     *,
     create: bool = True,
     replicas: Sequence[str] = (),
-    clock: Callable[[], int] | None = None,
 ) -> Workspace:
     """Open the database. A missing one is created, or raises `WorkspaceNotFound` without `create`.
 
-    `syntax` checks templates (default: on demand). `replicas`: the URLs of read replicas. `clock`: what
-    changes take their times from, in microseconds since 1970.
+    `syntax` checks templates (default: on demand). `replicas`: the URLs of read replicas.
     """
     store = await open_store(
         settings.database,
         create=create,
         read_only=settings.read_only,
         replicas=replicas,
-        clock=clock,
         after_commit=_AfterCommit(settings),
     )
     return Workspace(store, syntax or _OnDemandSyntax())
@@ -92,12 +89,11 @@ def with_workspace(
     work: Callable[[Workspace], Awaitable[T]],
     *,
     create: bool = True,
-    clock: Callable[[], int] | None = None,
 ) -> T:
-    """Open a workspace, run `work` on it, and close it. `clock`: see `open_workspace`."""
+    """Open a workspace, run `work` on it, and close it."""
 
     async def run() -> T:
-        workspace = await open_workspace(settings, create=create, clock=clock)
+        workspace = await open_workspace(settings, create=create)
         try:
             return await work(workspace)
         finally:

@@ -1,213 +1,89 @@
-"""`dittybag demo`: try Dittybag on a sample workspace, in the browser or in the terminal."""
+"""`dittybag demo`: try Dittybag on a sample workspace, in the browser or, without a terminal, in a script."""
 
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
-import subprocess
+import signal
 import sys
 import tempfile
-import textwrap
-import time
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import zip_longest
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final
 
 import click
 import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag.assembly.workspace_session import with_workspace
 from dittybag.cli.browser import open_browser
-from dittybag.cli.error_output import wants_json
-from dittybag.cli.output import json_option, print_json
-from dittybag.cli.sample_workspace import PROJECT, fill_sample, write_library
+from dittybag.cli.sample_workspace import PROJECT, fill_demo, write_library
 from dittybag.cli.strict_options import StrictCommand
-from dittybag.config import SettingsError, environment_with_home, settings
+from dittybag.config import Settings, settings
 
-#: How long the server may take to exit.
-_EXIT_TIMEOUT_SECONDS: Final = 20
-
-#: At most this many lines of a response are printed.
-_MAX_LINES: Final = 12
-_NO_BACKUPS: Final = {"DITTYBAG_AUTO_BACKUP": "off"}
-
-_MAX_TEXT: Final = 40
-
-#: A narrower terminal shows the response below the request.
-_MIN_TWO_COLUMNS: Final = 90
-
-
-class TourStep(Struct, frozen=True):
-    """One request of the tour and its response."""
-
-    words: str
-    request: dict[str, Any]
-    answer: dict[str, Any]
-    milliseconds: float
+_ANSWER_SECONDS: Final = 20
+_PROTOCOL: Final = "2025-11-25"
 
 
 class DemoClient:
-    """A minimal MCP client that starts its own server process."""
+    """A minimal MCP client over HTTP."""
 
-    def __init__(self, database: str, home: str) -> None:
-        self._asked = 0
-        self._begun = time.perf_counter()
-        self._server = subprocess.Popen(  # noqa: S603  # our own program
-            [*_own_command(), "serve", "--db", database, "--project", PROJECT],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment_with_home(home),
-        )
+    def __init__(self, port: int, name: str) -> None:
+        self._connection = HTTPConnection("127.0.0.1", port, timeout=_ANSWER_SECONDS)
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        about = {"name": name, "version": "1"}
+        self.request("initialize", protocolVersion=_PROTOCOL, capabilities={}, clientInfo=about)
 
-    def request(self, words: str, method: str, **params: Any) -> TourStep:
-        """Send a request and wait for its response."""
-        self._asked += 1
-        begun = self._begun if self._asked == 1 else time.perf_counter()
-        request = {"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params}
-        self._send(request)
-        while (answer := self._next()).get("id") != self._asked:
-            # Skip notifications.
-            continue
-        return TourStep(words, request, answer, 1000 * (time.perf_counter() - begun))
+    def request(self, method: str, **params: Any) -> Any:
+        """Send a request, and return its result. Raises `click.ClickException` for an error."""
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        self._connection.request("POST", "/mcp", msgspec.json.encode(message), self._headers)
+        response = self._connection.getresponse()
+        answer = msgspec.json.decode(response.read())
+        if session := response.headers.get("Mcp-Session-Id"):
+            self._headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": _PROTOCOL}
+        if "result" not in answer or answer["result"].get("isError"):
+            raise click.ClickException(f"The server refused {method}: {msgspec.json.encode(answer).decode()}")
+        return answer["result"]
 
-    def call(self, words: str, tool: str, **arguments: Any) -> TourStep:
-        return self.request(words, "tools/call", name=tool, arguments=arguments)
-
-    def notify(self, method: str) -> None:
-        self._send({"jsonrpc": "2.0", "method": method})
-
-    def _send(self, message: dict[str, Any]) -> None:
-        assert self._server.stdin is not None
-        self._server.stdin.write(msgspec.json.encode(message) + b"\n")
-        self._server.stdin.flush()
-
-    def _next(self) -> dict[str, Any]:
-        assert self._server.stdout is not None
-        line = self._server.stdout.readline()
-        if not line:
-            raise click.ClickException("The server exited before it responded")
-        message: dict[str, Any] = msgspec.json.decode(line)
-        return message
-
-    def close(self) -> None:
-        """Disconnect and wait for the server to exit."""
-        self._server.communicate(timeout=_EXIT_TIMEOUT_SECONDS)
-
-
-def _own_command() -> list[str]:
-    return [sys.executable, "-m", "dittybag"]
-
-
-def _tour(client: DemoClient) -> Iterator[TourStep]:
-    yield client.request(
-        "A client starts the server and initializes the session",
-        "initialize",
-        protocolVersion="2025-11-25",
-        capabilities={},
-        clientInfo={"name": "demo", "version": "1"},
-    )
-    client.notify("notifications/initialized")
-    yield client.request("Prompts: written once, available in every client", "prompts/list")
-    yield client.request(
-        "Prompts can have arguments",
-        "prompts/get",
-        name="explain-error",
-        arguments={"error": "no such table: users", "language": "SQL"},
-    )
-    yield client.request(
-        "Libraries: folders of template files, available as soon as they are saved",
-        "prompts/get",
-        name="team:commit",
-        arguments={"diff": "- retries = 1\n+ retries = 3", "ticket": "AUTH-7"},
-    )
-    yield client.call(
-        "Search: one query over prompts, libraries, resources and tasks", "search", query="password", limit=1
-    )
-    yield client.call(
-        "Tasks: with priority and required energy",
-        "task_create",
-        title="Rotate the signing key",
-        project=PROJECT,
-        priority=4,
-        energy="deep",
-    )
-    yield client.call(
-        "Errors: every problem is reported at once, so the model can fix its call in one try",
-        "create_prompt",
-        name="my prompt",
-        content="",
-    )
-    yield client.call("An agent deletes the wrong prompt", "delete_prompt", name="code-review")
-    changes = client.call("", "list_changes", limit=1)
-    (deletion,) = changes.answer["result"]["structuredContent"]["changes"]
-    yield client.call("Undo: the change log restores it", "undo_change", change=deletion["change"])
-
-
-@contextmanager
-def _database(keep: str | None) -> Iterator[str]:
-    """Yield the path of the sample database, which is removed afterwards unless it is to be kept."""
-    if keep is not None:
-        path = os.path.abspath(os.path.expanduser(keep))  # noqa: PTH100, PTH111
-        if os.path.exists(path):  # noqa: PTH110
-            raise SettingsError(f"{path} already exists; choose a new file for --keep")
-        yield path
-        return
-    folder = tempfile.mkdtemp(prefix="dittybag-demo-")
-    try:
-        yield os.path.join(folder, "demo.db")  # noqa: PTH118
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    def call(self, tool: str, **arguments: Any) -> Any:
+        return self.request("tools/call", name=tool, arguments=arguments)["structuredContent"]
 
 
 @click.command("demo", StrictCommand)
-@click.option("--keep", metavar="FILE", help="Keep the sample workspace in a new file.")
-@click.option("--once", is_flag=True, help="Show an MCP session in the terminal instead.")
-@click.option(
-    "--browser/--no-browser", default=True, help="Open a browser (default), or only print the link."
-)
-@json_option
-def command(keep: str | None, *, once: bool, browser: bool) -> None:
+@click.option("--no-browser", is_flag=True, help="Only print the link.")
+def command(*, no_browser: bool) -> None:
     """Try Dittybag on a sample workspace in your browser. Your own data is not touched.
 
-    The demo runs until you press Ctrl-C. With --once, or if the output is not a terminal, it prints an MCP
-    session instead, with requests and responses side by side.
+    The demo runs until you press Ctrl-C. If the output is not a terminal, two clients share a prompt over MCP
+    instead, and the command ends.
 
     \b
     Examples:
       dittybag demo
-      dittybag demo --once
-      dittybag demo --no-browser --keep sample.db
+      dittybag demo --no-browser
     """
-    with (
-        _database(keep) as database,
-        tempfile.TemporaryDirectory(prefix="dittybag-demo-", ignore_cleanup_errors=True) as home,
-    ):
+    with _sample() as chosen:
+        if sys.stdout.isatty():
+            _serve(chosen, opens=not no_browser)
+        else:
+            _share_prompt(chosen)
+
+
+@contextmanager
+def _sample() -> Iterator[Settings]:
+    """Yield the settings of a server of the sample workspace, which is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="dittybag-demo-", ignore_cleanup_errors=True) as home:
         write_library(Path(home))
-        if not (once or wants_json()) and sys.stdout.isatty():
-            from dittybag.cli.sample_history import fill_demo
-
-            fill_demo(settings(_NO_BACKUPS, db=database))
-            _serve(database, home, opens=browser)
-            if keep:
-                click.echo(f"\nThe sample workspace is in {database}. {_reopen_line(database)}")
-            return
-        with_workspace(settings(_NO_BACKUPS, db=database), fill_sample)
-        client = DemoClient(database, home)
-        try:
-            if wants_json():
-                exchanges = [msgspec.structs.asdict(step) for step in _tour(client)]
-                print_json({"exchanges": exchanges})
-            else:
-                _print_tour(_tour(client), kept=database if keep else None)
-        finally:
-            client.close()
+        chosen = settings({"DITTYBAG_HOME": home}, project=PROJECT, http="127.0.0.1:0")
+        chosen = replace(chosen, is_demo=True)
+        with_workspace(chosen, fill_demo)
+        yield chosen
 
 
-def _serve(database: str, home: str, *, opens: bool) -> None:
+def _serve(chosen: Settings, *, opens: bool) -> None:
     """Serve the web UI until the user presses Ctrl-C."""
     from dittybag.assembly.http_setup import serve_http
 
@@ -217,114 +93,46 @@ def _serve(database: str, home: str, *, opens: bool) -> None:
         click.echo(f"\nWeb UI of the sample workspace: {click.style(link, fg='cyan')}")
         click.echo("Opened in your browser." if opened else "Open this link in your browser; it works once.")
         click.echo(f"MCP clients can connect to http://127.0.0.1:{port}/mcp")
-        click.echo(
-            "Your own data is not touched. Press Ctrl-C to stop. "
-            "For a tour in the terminal, run: dittybag demo --once\n"
-        )
+        click.echo("Your own data is not touched. Press Ctrl-C to stop.\n")
 
-    chosen = settings({"DITTYBAG_HOME": home}, db=database, project=PROJECT, http="127.0.0.1:0")
-    serve_http(msgspec.structs.replace(chosen, is_demo=True), lambda port: None, print_link)
+    serve_http(chosen, lambda port: None, print_link)
 
 
-def _print_tour(steps: Iterator[TourStep], *, kept: str | None) -> None:
-    from dittybag.assembly.client_connections import program
+def _share_prompt(chosen: Settings) -> None:
+    """Serve two clients, which share a prompt, and stop."""
+    from dittybag.assembly.http_setup import serve_http
 
-    width = shutil.get_terminal_size((100, 24)).columns
-    click.secho("\nDittybag", bold=True, nl=False)
-    click.echo(" is a context server for AI agents: people and their agents share prompts, resources and")
-    click.echo("tasks in one place, from every MCP client. This is a live session with dittybag serve on the")
-    click.echo(f"sample project {PROJECT}.")
-    for number, step in enumerate(steps, start=1):
-        click.secho(f"\n{number}. {step.words}", bold=True)
-        _print_exchange(step, width)
-    command, prefix = program()
-    arguments = [*prefix, "serve", *(["--db", kept, "--project", PROJECT] if kept else [])]
-    entry = {"mcpServers": {"dittybag": {"command": command, "args": arguments}}}
-    click.secho("\nTo add Dittybag to Claude Code:", bold=True)
-    click.secho(f"  claude mcp add dittybag -- {shlex.join([command, *arguments])}", fg="green")
-    title = "To add it to Claude Desktop, Cursor and most other clients, in their configuration file:"
-    click.secho(f"\n{title}", bold=True)
-    click.secho(f"  {_compact_json(entry)}", fg="green")
-    sample = f"is in {kept}" if kept else "was removed (dittybag demo --keep FILE keeps it)"
-    click.echo(f"\nThe sample workspace {sample}. Your own data was not touched.")
-    if kept:
-        click.echo(_reopen_line(kept))
+    problems: list[Exception] = []
+
+    def run(port: int) -> None:
+        try:
+            _print_session(port)
+        except Exception as problem:  # noqa: BLE001  # raised again below, in the thread of the command
+            problems.append(problem)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    serve_http(
+        chosen,
+        lambda port: threading.Thread(target=run, args=(port,), daemon=True).start(),
+        lambda port, key: None,
+    )
+    for problem in problems:
+        raise problem
 
 
-def _reopen_line(kept: str) -> str:
-    command = ["dittybag", "serve", "--http", "--db", kept, "--project", PROJECT]
-    return f"To open it in your browser, run: {shlex.join(command)}"
-
-
-def _print_exchange(step: TourStep, width: int) -> None:
-    """Print a request and its response: side by side, or below each other on a narrow terminal."""
-    colour = "red" if step.answer.get("result", {}).get("isError") is True else "green"
-    is_wide = width >= _MIN_TWO_COLUMNS
-    left = (width - 2) * 2 // 5 if is_wide else width
-    right = width - 2 - left if is_wide else width
-    request = _fold(_request_text(step.request, left), left)
-    answer = _fold(_answer_text(step, right), right)
-    if not is_wide:
-        request, answer = [*request, *[""] * len(answer)], [*[""] * len(request), *answer]
-    for asked, answered in zip_longest(request, answer, fillvalue=""):
-        gap = " " * (left - len(asked) + 2) if is_wide and answered else ""
-        click.echo(click.style(asked, fg="cyan") + gap + click.style(answered, fg=colour))
-
-
-def _fold(text: str, width: int) -> list[str]:
-    return [part for line in text.splitlines() for part in textwrap.wrap(line, width) or [""]]
-
-
-def _request_text(request: dict[str, Any], width: int) -> str:
-    params = request["params"]
-    if request["method"] == "tools/call":
-        return f"-> {params['name']}\n{_format_json(params['arguments'], width)}"
-    return f"-> {request['method']}" + (f"\n{_format_json(params, width)}" if params else "")
-
-
-def _answer_text(step: TourStep, width: int) -> str:
-    """Format a response: its duration, and the text of the result."""
-    result: Any = step.answer.get("result") or step.answer["error"]
-    header = f"<- {step.milliseconds:.1f} ms"
-    if step.request["method"] == "initialize":
-        header = f"<- {step.milliseconds:.0f} ms after the process was started"
-        result = {"serverInfo": result["serverInfo"], "capabilities": list(result["capabilities"])}
-    elif step.request["method"] == "prompts/get":
-        return f"{header}\n{result['messages'][0]['content']['text']}"
-    elif "content" in result:
-        text = result["content"][0]["text"]
-        if not text.startswith("{"):
-            return f"{header}\n{text}"
-        result = msgspec.json.decode(text)
-    lines = _format_json(_clip_texts(result), width).splitlines()
-    if len(lines) > _MAX_LINES + 2:
-        lines = [*lines[:_MAX_LINES], f"... and {len(lines) - _MAX_LINES} more lines"]
-    return "\n".join([header, *lines])
-
-
-def _clip_texts(value: Any) -> Any:
-    """Return the value with long texts cut."""
-    if isinstance(value, dict):
-        return {key: _clip_texts(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_clip_texts(item) for item in value]
-    return value[:_MAX_TEXT] + "..." if isinstance(value, str) and len(value) > _MAX_TEXT else value
-
-
-def _compact_json(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
-
-
-def _format_json(value: Any, width: int, indent: int = 0) -> str:
-    """Format JSON, breaking lines only where they exceed the width."""
-    line = _compact_json(value)
-    if len(line) + indent <= width or not isinstance(value, dict | list) or not value:
-        return line
-    inner = indent + 2
-    if isinstance(value, dict):
-        parts = [f"{_compact_json(key)}: {_format_json(item, width, inner)}" for key, item in value.items()]
-    else:
-        parts = [_format_json(item, width, inner) for item in value]
-    opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
-    body = ",\n".join(" " * inner + part for part in parts)
-    return f"{opening}\n{body}\n{' ' * indent}{closing}"
+def _print_session(port: int) -> None:
+    click.echo(f"Dittybag serves the sample project {PROJECT} at http://127.0.0.1:{port}/mcp.")
+    writer, reader = DemoClient(port, "claude-code"), DemoClient(port, "cursor")
+    name = "release-notes"
+    writer.call("create_prompt", name=name, content="Write release notes for version 2.0.")
+    click.echo(f"claude-code saves a prompt: {name}")
+    (message,) = reader.request("prompts/get", name=name)["messages"]
+    click.echo(f"cursor reads it: {message['content']['text']}")
+    (change,) = writer.call("list_changes", limit=1)["changes"]
+    writer.call("undo_change", change=change["change"])
+    left = [prompt["name"] for prompt in reader.request("prompts/list")["prompts"]]
+    assert name not in left
+    click.echo(f"claude-code undoes it, which leaves {', '.join(left)}")
+    click.echo(
+        "Your own data was not touched. In a terminal, dittybag demo opens the sample in your browser."
+    )

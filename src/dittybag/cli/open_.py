@@ -28,8 +28,8 @@ PAGES: Final = (
     "tasks",
     "context",
     "activity",
-    "projects",
     "connect",
+    "settings",
     "search",
 )
 
@@ -42,8 +42,8 @@ PAGES: Final = (
 def command(page: str | None, options: WorkspaceOptions, *, no_browser: bool, stop: bool) -> None:
     """Open the web UI of the workspace in your browser.
 
-    PAGE is home (default), prompts, libraries, resources, tasks, context, activity, projects, connect or
-    search; a prompt, library or resource, as in prompts/NAME; or the number of a task.
+    PAGE is home (default), prompts, libraries, resources, tasks, context, activity, connect, settings
+    or search; a prompt, library or resource, as in prompts/NAME; or the number of a task.
 
     If no server runs for the workspace, one is started in the background. It listens on 127.0.0.1 only, and
     exits after an hour without visits. The link signs in one browser. Over SSH, it is only printed.
