@@ -146,6 +146,10 @@ def test_a_server_takes_the_shared_options_before_the_command(tmp_path: Path) ->
         (("export", "x.json", "-p", "a", "--project", "b"), "--project"),
         (("search", "x", "--workspace", "a", "--workspace", "b"), "--workspace"),
         (("--db", "a", "search", "x", "--db", "b"), "--db"),
+        (("purge", "x", "--kind", "task", "--kind", "task"), "--kind"),
+        (("serve", "--profile", "all", "--profile=agent"), "--profile"),
+        (("serve", "--project", "a", "-p", "b"), "--project"),
+        (("serve", "--read-only", "--read-only"), "--read-only"),
     ],
 )
 def test_a_repeated_option_is_refused_instead_of_ignored(
@@ -154,6 +158,11 @@ def test_a_repeated_option_is_refused_instead_of_ignored(
     refused = dittybag(tmp_path, *arguments, status=2)
     assert f"error: {option} can be given only once" in refused.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [("history", "--before", "-5"), ("task", "list", "--parent", "-1")])
+def test_a_number_out_of_bounds_is_refused(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    assert "must be an integer, 1 or more" in dittybag(tmp_path, *arguments, status=2).stderr
 
 
 @pytest.mark.parametrize(

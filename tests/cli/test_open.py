@@ -218,6 +218,7 @@ def test_the_browser_is_opened_and_serve_offers_to_open_it(home: Path, tmp_path:
 def test_pages_are_those_of_the_web_ui(tmp_path: Path) -> None:
     patterns = {route.pattern for route in ROUTES if route.method == "GET"}
     assert {f"/{page}" for page in PAGES if page != "home"} <= patterns
+    assert "settings" in PAGES
     assert "did you mean tasks?" in dittybag(tmp_path, "open", "taks", status=2).stderr
     assert "There is no page 'tasks/x'" in dittybag(tmp_path, "open", "tasks/x", status=2).stderr
     assert "--stop cannot be used" in dittybag(tmp_path, "open", "tasks", "--stop", status=2).stderr

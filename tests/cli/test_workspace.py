@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,25 @@ EMPTY: dict[tuple[str, ...], str] = {
     ("user", "list"): "No users yet",
     ("token", "list"): "No tokens",
 }
+
+
+#: Prints how many temporary folders a command makes.
+COUNT_FOLDERS = """
+import sys
+made = []
+sys.addaudithook(lambda event, arguments: made.append(arguments) if event == "tempfile.mkdtemp" else None)
+from dittybag.cli.commands import main
+main(sys.argv[1:])
+print(len(made))
+"""
+
+
+def test_one_temporary_workspace_serves_a_command_before_the_first_write(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", COUNT_FOLDERS, "prompt", "list"]
+    environment = {**os.environ, "DITTYBAG_HOME": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout == "1\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", NOT_CREATING, ids=" ".join)

@@ -11,6 +11,7 @@ from dittybag.cli.change_output import print_changes
 from dittybag.cli.output import hint, limit_option
 from dittybag.cli.param_types import past_time
 from dittybag.cli.strict_options import StrictCommand
+from dittybag.cli.whole_numbers import POSITIVE
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.changes import Change
 from dittybag.domain.entities import ENTITY_TYPES
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--since", type=past_time, metavar="WHEN", help="Only changes since then: 2h, yesterday, 2026-11-15."
 )
-@click.option("--before", type=int, metavar="CHANGE", help="Only changes before this one.")
+@click.option("--before", type=POSITIVE, metavar="CHANGE", help="Only changes before this one.")
 @limit_option(20, 10_000)
 @in_project
 def command(item: str | None, options: WorkspaceOptions, *, limit: int, **filters: Any) -> None:

@@ -90,6 +90,8 @@ def parse_options(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]
         placeholder = placeholders.get(name)
         if placeholder is None:
             raise _unknown_option(name, placeholders)
+        if key in flags and name not in _REPEATABLE:
+            raise SettingsError(f"--{key.replace('_', '-')} can be given only once")
         if not placeholder:
             if has_value:
                 raise SettingsError(f"{name} does not take a value")

@@ -16,6 +16,7 @@ from dittybag.cli.read_input import text, usage_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.task_options import chosen_project, label_option, local_now, parse_due_date
 from dittybag.cli.task_output import is_overdue, print_tasks
+from dittybag.cli.whole_numbers import POSITIVE
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain import due_dates
 from dittybag.domain.queries import TaskQuery, TaskSort
@@ -116,7 +117,7 @@ class _Filters(Struct, frozen=True, kw_only=True):
 @click.option("--ready", is_flag=True, help="Only tasks that `dittybag task next` can claim, best first.")
 @label_option
 @click.option("--assignee", metavar="NAME", type=text, help="Only tasks that are assigned to NAME.")
-@click.option("--parent", metavar="ID", type=int, help="Only parts of this task.")
+@click.option("--parent", metavar="ID", type=POSITIVE, help="Only parts of this task.")
 @click.option("--done", is_flag=True, help="Only completed tasks.")
 @click.option("--include-done", is_flag=True, help="Include done and dropped tasks.")
 @click.option("--overdue", is_flag=True, help="Only overdue tasks.")

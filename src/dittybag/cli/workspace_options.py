@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: Where the context has the path of the temporary workspace.
+_TEMPORARY: Final = "dittybag.temporary_workspace"
 #: At most this many names of databases are shown in a hint.
 _MAX_NAMES: Final = 10
 #: At most this many names are searched for suggestions.
@@ -104,7 +106,8 @@ class WorkspaceOptions(Struct, frozen=True):
     def existing_settings(self) -> AbstractContextManager[Settings]:
         """The settings, for commands that must not create a workspace.
 
-        The default workspace always seems to exist: until the first write, it is an empty temporary one.
+        The default workspace always seems to exist: until the first write, it is an empty temporary one,
+        which is removed at the end of the command.
         """
         return self._open_settings(create=False)
 
@@ -114,8 +117,10 @@ class WorkspaceOptions(Struct, frozen=True):
 
         settings = self.settings
         if not create and settings.is_default_database and is_missing(settings.database):
-            with temporary_workspace(settings) as temporary:
-                yield temporary
+            context = click.get_current_context().find_root()
+            if _TEMPORARY not in context.meta:
+                context.meta[_TEMPORARY] = context.with_resource(temporary_workspace(settings)).database
+            yield replace(settings, database=context.meta[_TEMPORARY], auto_backup=False)
             return
         try:
             yield settings
