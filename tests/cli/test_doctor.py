@@ -71,10 +71,10 @@ def test_a_sound_database_has_no_problems_and_is_left_unchanged(home: Path) -> N
     found = run_doctor(home)
     assert (found["errors"], found["warnings"], found["fixed"]) == (0, 0, [])
     assert found["database"] == str(home / "default.db")
-    checked = {"database", "integrity", "references", "contents", "change log", "search index", "libraries"}
+    checked = {"versions", "database", "integrity", "references", "contents", "search index", "libraries"}
     assert checked <= set(topics_at(found, "ok"))
     assert f"Schema {NEWEST_SCHEMA}, the newest" in find_topic(found, "schema")["message"]
-    assert apsw.sqlite_lib_version() in find_topic(found, "sqlite")["message"]
+    assert apsw.sqlite_lib_version() in find_topic(found, "versions")["message"]
     assert read_files(home) == before
 
 
@@ -99,52 +99,13 @@ def test_the_tool_costs_match_what_clients_receive(home: Path) -> None:
         assert row["tokens"] == -(-size // 4)
 
 
-def test_the_largest_entities_are_listed(home: Path) -> None:
-    largest = run_doctor(home)["largest"]
-    assert [row["name"] for row in largest["prompts"]] == ["p11", "p10", "p9", "p8", "p7"]
-    assert [(row["project"], row["name"]) for row in largest["resources"]] == [
-        ("default", "r0"),
-        ("default", "r2"),
-        ("default", "r3"),
-    ]
-    assert largest["resources"][0]["bytes"] == len("text 0 " * 500)
+def damage_index(path: Path) -> None:
+    """Overwrite a page of the trigrams with text that FTS5 cannot read."""
+    sql(path, "UPDATE prompt_index_data SET block = x'00ff00ff00ff' WHERE id > 10")
 
 
-#: Row 6 is the first task.
-@pytest.mark.parametrize(
-    "damage",
-    [
-        ("DELETE FROM task_index WHERE rowid = 1", "DELETE FROM prompt_tags"),
-        ("DELETE FROM word_index WHERE rowid = 6",),
-        (
-            "DELETE FROM word_index WHERE rowid = 6",
-            "INSERT INTO word_index (rowid, name) VALUES (6, 'other')",
-        ),
-        ("INSERT INTO word_index (rowid, name) VALUES (4000, 'unknown')",),
-        ("DELETE FROM task_edges WHERE task = 2 AND blocker = 1",),
-        ("INSERT INTO task_edges VALUES (1, 2, 0)",),
-        ("DELETE FROM open_tasks WHERE task = 2",),
-        ("UPDATE open_tasks SET waits_for = 0 WHERE task = 2",),
-        ("UPDATE open_tasks SET assignee = 'bob' WHERE task = 2",),
-        ("INSERT INTO claims VALUES (1, 1, 'ann', 'c', 1, 1, 1), (999, 1, 'ann', 'c', 1, 1, 1)",),
-    ],
-    ids=(
-        "trigrams and tags",
-        "a missing row of stems",
-        "wrong stems",
-        "stems of no entity",
-        "a missing edge",
-        "an additional edge",
-        "a missing open task",
-        "a wrong number of blockers",
-        "a wrong assignee",
-        "claims of tasks that nobody works on",
-    ),
-)
-def test_a_wrong_search_index_is_reported_and_repaired_only_with_fix(
-    home: Path, damage: tuple[str, ...]
-) -> None:
-    sql(home / "default.db", *damage)
+def test_a_damaged_search_index_is_reported_and_repaired_only_with_fix(home: Path) -> None:
+    damage_index(home / "default.db")
     before = read_files(home)
     found = run_doctor(home, status=1)
     assert set(topics_at(found, "error")) == {"search index"}
@@ -155,25 +116,77 @@ def test_a_wrong_search_index_is_reported_and_repaired_only_with_fix(
     assert run_doctor(home)["errors"] == 0
 
 
-def test_fixing_a_sound_database_writes_nothing(home: Path) -> None:
-    before = read_files(home)
-    assert run_doctor(home, "--fix")["fixed"] == []
-    assert read_files(home) == before
+#: Row 6 of the index of words is the first task.
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM task_index WHERE rowid = 1",
+        "DELETE FROM prompt_tags",
+        "DELETE FROM tag_counts",
+        "DELETE FROM word_index WHERE rowid = 6",
+        "INSERT INTO word_index (rowid, name) VALUES (4000, 'unknown')",
+        "DELETE FROM task_edges WHERE task = 2 AND blocker = 1",
+        "INSERT INTO task_edges VALUES (1, 2, 0)",
+        "DELETE FROM open_tasks WHERE task = 2",
+        "UPDATE open_tasks SET waits_for = 0 WHERE task = 2",
+        "INSERT INTO claims VALUES (1, 1, 'ann', 'c', 1, 1, 1), (999, 1, 'ann', 'c', 1, 1, 1)",
+    ],
+)
+def test_fix_fills_the_indexes_and_lists_again(home: Path, damage: str) -> None:
+    """What they contain follows from prompts, resources and tasks alone."""
+    before = read_derived(home / "default.db")
+    sql(home / "default.db", damage)
+    assert read_derived(home / "default.db") != before
+    assert run_doctor(home, "--fix")["fixed"] == ["search index"]
+    assert read_derived(home / "default.db") == before
+
+
+def read_derived(path: Path) -> dict[str, list[Any]]:
+    """Read the tables and the terms of the indexes that follow from the entities."""
+    with closing(apsw.Connection(str(path))) as connection:
+        found: dict[str, list[Any]] = {}
+        for table in (
+            "prompt_tags",
+            "prompt_counts",
+            "tag_counts",
+            "task_edges",
+            "open_tasks",
+            "open_labels",
+        ):
+            found[table] = sorted(connection.execute(f"SELECT * FROM {table}").fetchall(), key=repr)
+        found["claims"] = connection.execute("SELECT task FROM claims ORDER BY task").fetchall()
+        for index in ("prompt_index", "resource_index", "task_index", "word_index"):
+            connection.execute(f"CREATE VIRTUAL TABLE temp.terms USING fts5vocab(main, {index}, instance)")
+            found[index] = connection.execute("SELECT term, doc FROM temp.terms ORDER BY 1, 2").fetchall()
+            connection.execute("DROP TABLE temp.terms")
+        return found
 
 
 def test_a_problem_that_cannot_be_fixed_is_reported_and_left_alone(home: Path) -> None:
-    sql(
-        home / "default.db",
-        "UPDATE tasks SET title = 'behind the back' WHERE id = 2",
-        "UPDATE prompts SET arguments = 'no JSON' WHERE name = 'p2'",
-    )
+    sql(home / "default.db", "UPDATE contents SET bytes = x'00' WHERE length(bytes) > 100")
     before = read_files(home)
     for options in ((), ("--fix",)):
         found = run_doctor(home, *options, status=1)
-        assert "change log" in topics_at(found, "error")
+        assert "contents" in topics_at(found, "error")
         assert found["fixed"] == []
-    assert "dittybag restore BACKUP --force" in find_topic(found, "change log")["fix"]
+    assert "dittybag restore BACKUP --force" in find_topic(found, "contents")["fix"]
     assert read_files(home) == before
+
+
+def test_a_claimed_task_that_nobody_holds_is_named(home: Path) -> None:
+    """A task that a person put in work has no claim, and that is fine."""
+    with StdioServerProcess("dittybag", "serve", env={"DITTYBAG_HOME": str(home)}) as server:
+        server.handshake()
+        call = {"name": "task_next", "arguments": {}}
+        answer = server.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+        number = answer["result"]["structuredContent"]["task"]["ref"].removeprefix("task:")
+        sql(home / "default.db", f"DELETE FROM claims WHERE task = {number}")
+        found = run_doctor(home)
+        assert (found["warnings"], find_topic(found, "tasks")["level"]) == (1, "warning")
+        assert find_topic(found, "tasks")["message"].endswith(f": {number}")
+        dittybag(home, "task", "release", str(number))
+        dittybag(home, "task", "update", str(number), "--status", "doing", "--assignee", "ann")
+        assert run_doctor(home)["warnings"] == 0
 
 
 def replace_database(path: Path, kind: str) -> None:
@@ -256,38 +269,12 @@ def test_missing_permissions_are_reported(home: Path) -> None:
     assert (found["errors"], find_topic(found, "search index")["level"]) == (0, "ok")
 
 
-def test_lax_permissions_and_leftover_files_are_noted(home: Path) -> None:
+def test_lax_permissions_are_noted(home: Path) -> None:
     home.chmod(0o755)
     (home / "default.db").chmod(0o644)
-    (home / ".default.db.abc.dittybag-part").write_bytes(b"x")
-    (home / "default.before-restore-20260101T000000Z.db").write_bytes(b"x")
     found = run_doctor(home)
     assert found["warnings"] == 0
     assert "chmod 600" in find_topic(found, "permissions")["fix"]
-    notes = [item["message"] for item in found["findings"] if item["topic"] == "leftovers"]
-    assert [("unfinished backups" in note, "kept by dittybag restore" in note) for note in notes] == [
-        (True, False),
-        (False, True),
-    ]
-
-
-def test_a_large_log_file_is_a_warning(home: Path) -> None:
-    os.truncate(shutil.copy(home / "default.db", home / "default.db-wal"), 65 * 1024 * 1024)
-    found = run_doctor(home)
-    assert "65 MiB" in find_topic(found, "log file")["message"]
-
-
-def test_another_journal_mode_is_a_warning(home: Path) -> None:
-    sql(home / "default.db", "PRAGMA journal_mode = delete")
-    assert find_topic(run_doctor(home), "journal")["level"] == "warning"
-
-
-def test_unreferenced_contents_are_noted(home: Path) -> None:
-    digest = "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"
-    sql(home / "default.db", f"INSERT INTO contents VALUES ('{digest}', x'00')")
-    found = run_doctor(home)
-    notes = [item["level"] for item in found["findings"] if item["topic"] == "contents"]
-    assert notes == ["ok", "note"]
 
 
 def test_library_problems_are_reported_with_the_command_for_details(home: Path) -> None:
@@ -313,7 +300,7 @@ def test_text_output_is_aligned_and_ends_with_a_summary(home: Path) -> None:
     assert "\x1b" not in result.stdout
 
 
-def test_a_terminal_gets_symbols_and_colours_unless_disabled(home: Path) -> None:
+def test_a_terminal_gets_colours_unless_disabled(home: Path) -> None:
     def screen(**variables: str) -> str:
         controller, terminal = os.openpty()
         with closing(os.fdopen(controller, "rb", buffering=0)) as output:
@@ -335,16 +322,16 @@ def test_a_terminal_gets_symbols_and_colours_unless_disabled(home: Path) -> None
             assert process.communicate(timeout=30)[1] == b""
         return shown.decode()
 
-    assert "\x1b[32m✓\x1b[0m  dittybag" in screen()
+    assert "\x1b[32mok" in screen()
     plain = screen(NO_COLOR="1")
-    assert "✓  dittybag" in plain
+    assert "ok       versions" in plain
     assert "\x1b" not in plain
 
 
 def test_control_characters_in_names_are_replaced(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "evil\x1b[2J\x07\n.db"
     shutil.copy(home / "default.db", file)
-    sql(file, "UPDATE tasks SET title = 'x' WHERE id = 1")
+    sql(file, "UPDATE contents SET bytes = x'00'")
     result = dittybag(home, "doctor", "--db", str(file), status=1)
     assert "evil" in result.stdout
     assert not set("\x1b\x07") & set(result.stdout)
@@ -404,12 +391,6 @@ def truncate(rng: random.Random, content: bytearray) -> None:
     del content[rng.randrange(len(content)) :]
 
 
-def change_a_letter(rng: random.Random, content: bytearray) -> None:
-    """Change a text, which SQLite has no checksum for."""
-    offsets = [at for at in range(4096 * 2, len(content)) if chr(content[at]).isalpha()]
-    content[rng.choice(offsets)] ^= 0x20
-
-
 CORRUPT: list[Corruption] = [
     flip_a_bit,
     flip_a_bit_at_the_start,
@@ -420,35 +401,13 @@ CORRUPT: list[Corruption] = [
     swap_pages,
     duplicate_a_page,
     truncate,
-    change_a_letter,
 ]
 
-#: The data that must be intact if no problem is found.
-DATA = {
-    "projects": "*",
-    "prompts": "*",
-    "resources": "*",
-    "tasks": "*",
-    "contents": "*",
-    "prompt_tags": "*",
-    "changes": "seq, kind, entity",
-}
 
-
-def read_data(path: Path) -> dict[str, Any]:
-    with closing(apsw.Connection(str(path))) as connection:
-        return {
-            table: connection.execute(f"SELECT {columns} FROM {table} ORDER BY 1, 2, 3").fetchall()
-            if table != "contents"
-            else connection.execute("SELECT * FROM contents ORDER BY 1").fetchall()
-            for table, columns in DATA.items()
-        }
-
-
-def test_random_corruption_is_reported_or_harmless(home: Path) -> None:
+def test_random_corruption_is_reported_with_a_fix_and_left_alone(home: Path) -> None:
+    """Pages have no checksums, so a changed letter, or a page of an empty table, is not found."""
     path = home / "default.db"
     sound = path.read_bytes()
-    expected = read_data(path)
     config = settings({"DITTYBAG_HOME": str(home)})
     rng = random.Random(SEED)
     found = 0
@@ -463,12 +422,8 @@ def test_random_corruption_is_reported_or_harmless(home: Path) -> None:
         assert path.read_bytes() == content, (number, corrupt.__name__)
         bad = [item for item in health.findings if item.level in ("error", "warning")]
         assert all(item.fix for item in bad), (number, bad)
-        if bad:
-            found += 1
-        else:
-            assert read_data(path) == expected, f"corruption {number}, {corrupt.__name__}, was not reported"
-    # The others hit pages of empty tables.
-    assert found > CORRUPTIONS * 0.55
+        found += bool(bad)
+    assert found > CORRUPTIONS * 0.4
 
 
 def test_a_damaged_log_file_is_not_an_error_and_is_left_unchanged(home: Path) -> None:
@@ -499,7 +454,7 @@ def test_each_fix_is_named_once_and_that_of_an_error_first(home: Path) -> None:
         library.mkdir(parents=True)
         for file in ("one", "two"):
             (library / f"{file}.md").write_text("---\n[broken\n---\nx")
-    sql(home / "default.db", "DELETE FROM prompt_index", "DELETE FROM resource_index")
+    damage_index(home / "default.db")
     found = run_doctor(home, status=1)
     fixes = [item["fix"] for item in found["fixes"]]
     assert len(set(fixes)) == len(fixes)

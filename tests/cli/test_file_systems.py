@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ from dittybag.assembly.doctor_checks import Finding, run_checks
 from dittybag.config import settings
 from tests.cli.cli_runner import dittybag
 
-LINUX = "6.12.41-generic"
-WSL = "6.6.87.2-microsoft-standard-WSL2"
 ROOT = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
 
 
@@ -30,32 +27,27 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "mount", "expected"),
+    ("mount", "expected"),
     [
-        (LINUX, "- nfs4 nas:/homes rw", "note: a network file system (nfs4)"),
-        (LINUX, "- cifs //nas/homes rw", "note: a network file system (cifs)"),
-        (LINUX, "- smb3 //nas/homes rw", "note: a network file system (smb3)"),
-        (LINUX, "shared:7 - fuse.sshfs nas: rw", "note: a network file system (fuse.sshfs)"),
-        (LINUX, "- 9p host rw,trans=virtio", "note: a network file system (9p)"),
-        (LINUX, "- virtiofs mount0 rw", "note: a folder that is shared with another system (virtiofs)"),
-        (WSL, "- 9p C:\\134 rw,aname=drvfs;path=C:\\;uid=1000", "warning: a drive of Windows (9p)"),
-        (WSL, "- virtiofs drvfsaC rw", "warning: a drive of Windows (virtiofs)"),
-        ("4.4.0-19041-Microsoft", "- drvfs C:\\134 rw", "warning: a drive of Windows (drvfs)"),
+        ("- nfs4 nas:/homes rw", "a network file system (nfs4)"),
+        ("- cifs //nas/homes rw", "a network file system (cifs)"),
+        ("- smb3 //nas/homes rw", "a network file system (smb3)"),
+        ("shared:7 - fuse.sshfs nas: rw", "a network file system (fuse.sshfs)"),
+        ("- 9p host rw,trans=virtio", "a network file system (9p)"),
+        ("- virtiofs mount0 rw", "a folder that is shared with another system (virtiofs)"),
+        ("- drvfs C:\\134 rw", "a folder that is shared with another system (drvfs)"),
     ],
 )
 def test_a_file_system_without_reliable_locks_is_reported(
-    home: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, mount: str, expected: str
+    home: Path, monkeypatch: pytest.MonkeyPatch, mount: str, expected: str
 ) -> None:
     point = str(home.parent).replace(" ", "\\040")
     table = home.parent / "mountinfo"
     table.write_text(f"{ROOT}36 22 0:31 / {point} rw,noatime {mount}\n")
     monkeypatch.setattr(mounts, "_MOUNT_TABLE", str(table))
-    monkeypatch.setattr(platform, "release", lambda: kernel)
     found = finding(home)
     assert found is not None
-    assert f"{found.level}: {found.message.split(' is on ')[1].split(',')[0]}" == expected
-    assert found.fix
-    assert ("~/.local/share" in found.fix) == (found.level == "warning")
+    assert (found.level, found.message.split(" is on ")[1].split(",")[0]) == ("note", expected)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which file system a path is on, from the mount table of Linux or the output of `mount` on macOS."""
+"""File systems whose locks are not reliable, by the mount table of Linux or `mount` on macOS."""
 
 from __future__ import annotations
 
@@ -9,6 +9,26 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
+
+#: The beginnings of the names of file systems that other machines share, as Linux and macOS name them.
+_NETWORK: Final = (
+    "nfs",
+    "cifs",
+    "smb",
+    "9p",
+    "afs",
+    "afpfs",
+    "ceph",
+    "glusterfs",
+    "ncpfs",
+    "davfs",
+    "webdav",
+)
+#: Folders that a virtual machine or container shares with the system around it. The drives of Windows are
+#: drvfs in WSL 1, and 9p or virtiofs in WSL 2.
+_SHARED: Final = ("virtiofs", "vboxsf", "prl_fs", "vmhgfs", "fuse.vmhgfs", "fuse.grpcfuse", "osxfs", "drvfs")
+#: Network file systems in user space.
+_FUSE: Final = ("fuse.sshfs", "fuse.rclone")
 
 _MOUNT_TABLE: Final = "/proc/self/mountinfo"
 _MOUNT_COMMAND: Final = "/sbin/mount"
@@ -26,7 +46,15 @@ class Mount(Struct, frozen=True):
     kind: str
 
 
-def file_system_type(path: str) -> str:
+def shared_file_system(path: str) -> str | None:
+    """Return what a path is on, if other systems share it and locks are not reliable."""
+    kind = _file_system_type(path)
+    if kind.startswith((*_NETWORK, *_FUSE)):
+        return f"a network file system ({kind})"
+    return f"a folder that is shared with another system ({kind})" if kind.startswith(_SHARED) else None
+
+
+def _file_system_type(path: str) -> str:
     """Return the type of the file system of a path, as the system names it; empty if it is not known."""
     real = os.path.join(os.path.realpath(path), "")  # noqa: PTH118  # pathlib is slow to import
     kind, longest = "", 0

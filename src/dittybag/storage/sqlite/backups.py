@@ -25,12 +25,12 @@ from dittybag import files
 from dittybag.domain.errors import StorageError, StorageTooNew
 from dittybag.domain.progress import ReportProgress
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
+from dittybag.storage.sqlite.index_rebuild import rebuild_indexes
 from dittybag.storage.sqlite.integrity_check import (
     IntegrityProblem,
     check_integrity,
     check_structure,
     newest_seq,
-    rebuild_index,
 )
 from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate, schema_version
 from dittybag.storage.sqlite.snapshots import open_snapshot
@@ -172,7 +172,7 @@ def _prepare_copy(part: str, file: str, report: ReportProgress) -> list[Integrit
     _refuse_damage(file, problems)
     if any(problem.part == "index" for problem in problems):
         report("Rebuilding the search index")
-        rebuild_index(part)
+        rebuild_indexes(part)
     return [problem for problem in problems if problem.part != "index"]
 
 

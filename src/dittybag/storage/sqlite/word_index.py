@@ -8,10 +8,8 @@ from typing import Final
 import apsw
 
 from dittybag.domain.ranked_search import STORED_KINDS, StoredKind, columns_of
-from dittybag.storage.sql.searched_entities import searched_entities
 from dittybag.storage.sqlite.index_structure import read_varints
-from dittybag.storage.sqlite.sqlite_driver import SqliteDriver, run_synchronously
-from dittybag.storage.sqlite.sqlite_text_search import INSERTS, WORD_INDEX
+from dittybag.storage.sqlite.sqlite_text_search import WORD_INDEX
 
 #: The record with the number of rows and of the words of each column, as varints. `bm25` uses the same.
 _TOTALS: Final = f"SELECT block FROM {WORD_INDEX}_data WHERE id = 1"
@@ -30,16 +28,6 @@ def entity_of(row: int) -> tuple[StoredKind, int]:
 def column_values(texts: Sequence[str]) -> tuple[str, ...]:
     """Return the values of the columns for the searched texts of an entity."""
     return tuple(" ".join(column) for column in columns_of(texts))
-
-
-def fill_word_index(connection: apsw.Connection) -> None:
-    """Index all entities in an empty index."""
-    run_synchronously(_fill(connection))
-
-
-async def _fill(connection: apsw.Connection) -> None:
-    async for kind, number, texts in searched_entities(SqliteDriver(connection)):
-        connection.execute(INSERTS[WORD_INDEX], (row_id(kind, number), *column_values(texts)))
 
 
 def count_rows_and_words(connection: apsw.Connection) -> tuple[int, int]:
