@@ -135,7 +135,8 @@ def test_foreign_newer_and_damaged_files_are_not_restored(tmp_path: Path, home: 
 
 
 def test_a_damaged_search_index_is_only_a_warning(tmp_path: Path, home: Path) -> None:
-    sql(home / "default.db", "UPDATE task_index_data SET block = x'00' WHERE id = 10")
+    dittybag(home, "task", "add", "wash the dishes")
+    sql(home / "default.db", "UPDATE task_index_data SET block = x'00' WHERE id > 10")
     result = dittybag(home, "backup", str(tmp_path / "b.db"))
     assert "task_index" in result.stderr
     assert "dittybag doctor" in result.stderr
