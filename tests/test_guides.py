@@ -54,7 +54,7 @@ TAKEN_FOR_GRANTED: Final = {
     "docs/guides/projects.md": "mkdir -p ~/src/website ~/src/site",
     "docs/guides/purge.md": """
         dittybag prompt add code-review 'Review this.'
-        dittybag prompt update code-review --title 'Code review'
+        dittybag prompt edit code-review --title 'Code review'
         dittybag task add 'Write the tests'
     """,
     "docs/guides/shell.md": "dittybag prompt add code-review 'Review this {{ language }} change.'",

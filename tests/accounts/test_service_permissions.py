@@ -39,7 +39,6 @@ from dittybag.services.prompt_service import PromptAddress, PromptChange, Prompt
 from dittybag.services.purge_service import EntityKey, PurgeService, Selection
 from dittybag.services.resource_service import NewResource, ResourceChange, ResourceService
 from dittybag.services.search_service import RankedQuery, SearchService
-from dittybag.services.task_lookup import NamedTask
 from dittybag.services.task_queue import ClaimRequest, TaskQueueService
 from dittybag.services.task_service import TaskService
 from dittybag.services.workspace import Workspace
@@ -220,7 +219,7 @@ CASES: dict[str, ServiceCall] = {
     "tasks.require_label": own(lambda it, who, populated: it.require_label(who, "x")),
     "tasks.locked_projects": own(lambda it, who, populated: it.locked_projects(who)),
     "tasks.get": own(lambda it, who, populated: it.get(who, populated.task)),
-    "tasks.find_named": own(lambda it, who, populated: it.find_named(who, NamedTask("x"))),
+    "tasks.find_named": own(lambda it, who, populated: it.find_named(who, "x")),
     "tasks.details": own(lambda it, who, populated: it.details(who, populated.task)),
     "tasks.page": own(lambda it, who, populated: it.page(who, TaskQuery(user="bob", limit=10))),
     "tasks.update": own(lambda it, who, populated: it.update(who, populated.task, priority=5), changes=True),

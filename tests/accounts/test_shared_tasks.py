@@ -31,7 +31,6 @@ from dittybag.domain.task_drafts import TaskDraft
 from dittybag.domain.tasks import Task, TaskFilter
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
-from dittybag.services.task_lookup import NamedTask
 from dittybag.services.task_queue import ClaimRequest
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sql.sql_transaction import SqlTransaction
@@ -243,7 +242,7 @@ async def test_only_a_writing_member_can_undo_a_batch_with_the_task(team: Team) 
 LISTS: Final[dict[str, Callable[[Team, Caller], Awaitable[Any]]]] = {
     "tasks.page": lambda team, who: team.workspace.tasks.page(who, TaskQuery(user="wanda")),
     "tasks.search": lambda team, who: team.workspace.tasks.search(who, SECRET),
-    "tasks.find_named": lambda team, who: team.workspace.tasks.find_named(who, NamedTask(SECRET)),
+    "tasks.find_named": lambda team, who: team.workspace.tasks.find_named(who, SECRET),
     "tasks.listing": lambda team, who: team.workspace.tasks.listing(
         who, TaskFilter(), order="priority", limit=9, offset=0
     ),

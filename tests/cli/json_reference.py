@@ -32,15 +32,13 @@ prompt add code-review "Review this {{ language }} change." -t review -a "langua
 prompt add greet Hello
 prompt list
 prompt show code-review
-prompt update greet --title Greeting --description "Says hello"
+prompt edit greet --title Greeting --description "Says hello"
 prompt render code-review language=Python
-prompt edit greet
 resource add api.md --title API --description "All calls"
 resource add notes.txt
 resource list
 resource show api.md
-resource update api.md --title "The API"
-resource edit api.md
+resource edit api.md --title "The API"
 task add "Write the tests" -p website -P 4 -d 2026-02-19 --notes "Start with login" -l tests
 task add Publish -p website --blocked-by 1
 task add Announce -p website --parent 2
@@ -48,16 +46,10 @@ task list
 task graph -p website
 task next -p website --as ann
 task renew 1 --fence {fence}
-task comment 1 "Nearly there" --fence {fence}
+task edit 1 -P 5 --comment "Nearly there"
 task show 1
 task release 1 --fence {fence}
-task claim 1
-task review 1
-task update 1 -P 5
-task edit 1
 task done 1
-task reopen 1
-task drop 1
 task import tasks.csv
 task add "Buy tea"
 task delete 4
@@ -114,7 +106,7 @@ KINDS: Final = {
     "argument": ("prompt show code-review", "arguments"),
     "listed prompt": ("prompt list", "prompts"),
     "resource": ("resource list", "resources"),
-    "task": ("task reopen 1", "tasks"),
+    "task": ("task done 1", "tasks"),
     "comment": ("task show 1", "comments"),
     "change": ("history", "changes"),
     "hit": ("search review", "hits"),
@@ -265,7 +257,7 @@ def run_script(folder: Path) -> Iterator[Output]:
         "DITTYBAG_HOME": str(folder / "data"),
         "DITTYBAG_AUTO_BACKUP": "off",
         "DITTYBAG_ACTOR": "ann",
-        "EDITOR": "true",
+        "editOR": "true",
     }
     fence = 0
     for line in SCRIPT.strip().splitlines():

@@ -228,7 +228,6 @@ def test_stored_names_complete(tmp_path: Path) -> None:
     assert of("resource", "show", "dittybag://") == ["dittybag://resources/api.md"]
     assert described_completions(home, "task", "done", "") == [("3", "Three"), ("1", "One")]
     assert of("task", "done", "3", "") == ["1"]
-    assert of("task", "reopen", "") == ["2"]
     assert of("task", "show", "2") == ["2"]
     assert described_completions(home, "task", "show", "t") == [("Three", "task 3")]
     assert of("task", "add", "x", "--label", "") == ["home"]

@@ -185,7 +185,7 @@ def test_a_claimed_task_that_nobody_holds_is_named(home: Path) -> None:
         assert (found["warnings"], find_topic(found, "tasks")["level"]) == (1, "warning")
         assert find_topic(found, "tasks")["message"].endswith(f": {number}")
         dittybag(home, "task", "release", str(number))
-        dittybag(home, "task", "update", str(number), "--status", "doing", "--assignee", "ann")
+        dittybag(home, "task", "edit", str(number), "--status", "doing", "--assignee", "ann")
         assert run_doctor(home)["warnings"] == 0
 
 

@@ -53,7 +53,7 @@ def test_prompts_and_skills_become_folders_that_follow_their_changes(home: Path,
     assert exported == SKILL
     assert export(home, out)["files"] == 0
 
-    dittybag(home, "prompt", "update", "review", "Check {{ code }}.")
+    dittybag(home, "prompt", "edit", "review", "Check {{ code }}.")
     (tmp_path / "team" / "forms" / "notes" / "a.md").unlink()
     dittybag(home, "library", "update", "team")
     assert export(home, out) == {"skills": 2, "files": 2, "kept": [], "left_out": []}
@@ -69,7 +69,7 @@ def test_files_that_somebody_has_edited_or_added_stay(home: Path, tmp_path: Path
     out = tmp_path / "skills"
     export(home, out)
     edited = write_files(out, {"review/SKILL.md": "Mine.", "forms/extra.md": "Mine too."})
-    dittybag(home, "prompt", "update", "review", "Check {{ code }}.")
+    dittybag(home, "prompt", "edit", "review", "Check {{ code }}.")
     shown = dittybag(home, "export", "--as", "skills", str(out))
     assert f"note: {out}/review/SKILL.md was edited and stays as it is\nhint: " in shown.stderr
     for command in (("prompt", "delete", "review"), ("library", "remove", "team")):
@@ -105,7 +105,7 @@ def test_nothing_outside_the_folder_is_written_or_deleted(home: Path, tmp_path: 
     (out / "forms" / "notes" / "a.md").unlink()
     (out / "forms" / "notes").rmdir()
     (out / "forms" / "notes").symlink_to(outside / "notes")
-    dittybag(home, "prompt", "update", "review", "Check {{ code }}.")
+    dittybag(home, "prompt", "edit", "review", "Check {{ code }}.")
     assert export(home, out)["kept"] == ["review/SKILL.md", "forms/notes/a.md"]
     for command in (("prompt", "delete", "review"), ("library", "remove", "team")):
         dittybag(home, *command)

@@ -36,7 +36,7 @@ def as_actor(home: Path, actor: str, *arguments: str) -> None:
 def home(tmp_path: Path) -> Path:
     """A prompt created by Ann and updated by Bob, and a task."""
     as_actor(tmp_path, "ann", "prompt", "add", "review", "one\ntwo\nthree\n", "-t", "code")
-    as_actor(tmp_path, "bob", "prompt", "update", "review", "one\n2\nthree\n", "--title", "A review")
+    as_actor(tmp_path, "bob", "prompt", "edit", "review", "one\n2\nthree\n", "--title", "A review")
     as_actor(tmp_path, "ann", "task", "add", "Write tests")
     return tmp_path
 
@@ -74,7 +74,7 @@ def test_history_of_an_entity_by_any_of_its_names(home: Path, name: str) -> None
 def test_history_of_an_entity_by_its_id_applies_every_filter_before_the_limit(home: Path) -> None:
     (row,) = data(dittybag(home, "history", "--actor", "bob", "--json"))["changes"]
     for title in ("Two", "Three"):
-        as_actor(home, "ann", "prompt", "update", "review", "--title", title)
+        as_actor(home, "ann", "prompt", "edit", "review", "--title", title)
     history = ("history", row["id"], "--limit", "2", "--json")
     for more, expected in (
         (("--actor", "bob"), [3]),
@@ -121,7 +121,7 @@ def test_diff_shows_the_changed_fields(home: Path) -> None:
 
 
 def test_diff_between_two_changes_of_an_entity(home: Path) -> None:
-    dittybag(home, "prompt", "update", "review", "--description", "Thorough")
+    dittybag(home, "prompt", "edit", "review", "--description", "Thorough")
     fields = data(dittybag(home, "diff", "2", "5", "--json"))["fields"]
     assert sorted(fields) == ["content", "description", "title"]
     dittybag(home, "diff", "2", "4", status=1)
@@ -258,7 +258,7 @@ def test_undo_of_everything_keeps_the_default_project(home: Path) -> None:
 
 
 def test_later_changes_are_overwritten_only_with_force(home: Path) -> None:
-    as_actor(home, "ann", "prompt", "update", "review", "--description", "Mine")
+    as_actor(home, "ann", "prompt", "edit", "review", "--description", "Mine")
     error = failure(dittybag(home, "undo", "3", "--yes", "--json", status=4))
     assert error["code"] == "LATER_CHANGES"
     plan = data(dittybag(home, "undo", "3", "--dry-run", "--json"))
@@ -267,9 +267,9 @@ def test_later_changes_are_overwritten_only_with_force(home: Path) -> None:
     dittybag(home, "undo", "3", "--yes", "--force")
     assert prompt_content(home, "review") == "one\ntwo\nthree\n"
     # A change by Ann between two changes by Bob is also a later change.
-    as_actor(home, "bob", "prompt", "update", "review", "--description", "Mine")
-    as_actor(home, "ann", "prompt", "update", "review", "--description", "No, mine")
-    as_actor(home, "bob", "prompt", "update", "review", "--description", "Mine again")
+    as_actor(home, "bob", "prompt", "edit", "review", "--description", "Mine")
+    as_actor(home, "ann", "prompt", "edit", "review", "--description", "No, mine")
+    as_actor(home, "bob", "prompt", "edit", "review", "--description", "Mine again")
     plan = data(dittybag(home, "undo", "--actor", "bob", "--since", "1h", "--dry-run", "--json"))
     assert 8 in [row["change"] for row in plan["overwrites"]]
 

@@ -21,7 +21,7 @@ def test_pins_are_listed_in_order_undone_and_kept_by_every_road_to_another_works
     assert dittybag(tmp_path, "pin", "style").stdout == "prompt style is already pinned\n"
     assert pins(tmp_path) == ["tests", "task:1", "style"]
     # A pin follows its item.
-    dittybag(tmp_path, "prompt", "update", "style", "--name", "manner")
+    dittybag(tmp_path, "prompt", "edit", "style", "--name", "manner")
     dittybag(tmp_path, "unpin", "task:1")
     assert pins(tmp_path) == ["tests", "manner"]
     dittybag(tmp_path, "undo", "--yes")

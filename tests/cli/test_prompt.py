@@ -1,4 +1,4 @@
-"""`dittybag prompt`, on a terminal, in scripts and with an editor."""
+"""`dittybag prompt`, on a terminal and in scripts."""
 
 from __future__ import annotations
 
@@ -25,21 +25,6 @@ required = true
 """
 
 
-def fake_editor(folder: Path, script: str) -> dict[str, str]:
-    """Write an editor that runs a shell script on the file `$1`; return the variables that select it."""
-    file = folder / "editor"
-    file.write_text(f"#!/bin/sh\n{script}\n")
-    file.chmod(0o755)
-    # Temporary files go where the test can find them.
-    temporary = folder / "drafts"
-    temporary.mkdir(exist_ok=True)
-    return {"EDITOR": str(file), "TMPDIR": str(temporary)}
-
-
-def draft_files(folder: Path) -> list[Path]:
-    return [file for file in (folder / "drafts").rglob("*") if file.is_file()]
-
-
 def prompt_content(home: Path, name: str) -> str:
     text: str = data(dittybag(home, "prompt", "show", name, "--json"))["content"]
     return text
@@ -52,7 +37,7 @@ def test_a_prompt_is_added_shown_listed_updated_and_deleted(tmp_path: Path) -> N
     listed = dittybag(tmp_path, "prompt", "list").stdout.splitlines()
     assert listed[0].split() == ["name", "title", "tags", "updated"]
     assert re.fullmatch(r"greet  Greeting  fun   \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", listed[1])
-    result = dittybag(tmp_path, "prompt", "update", "greet", "Say hello twice.", "--name", "hello")
+    result = dittybag(tmp_path, "prompt", "edit", "greet", "Say hello twice.", "--name", "hello")
     assert result.stdout == "Updated prompt 'hello'\n"
     assert dittybag(tmp_path, "prompt", "show", "hello").stdout == "Say hello twice."
     deleted = dittybag(tmp_path, "prompt", "delete", "hello")
@@ -97,7 +82,7 @@ def test_json_output_has_all_fields(tmp_path: Path) -> None:
         "created_at": added["created_at"],
         "updated_at": added["updated_at"],
     }
-    changed = data(dittybag(tmp_path, "prompt", "update", "explain", "--no-tags", "--no-arguments", "--json"))
+    changed = data(dittybag(tmp_path, "prompt", "edit", "explain", "--tag", "", "--verbatim", "--json"))
     assert (changed["tags"], changed["arguments"], changed["version"]) == ([], [], 2)
     deleted = data(dittybag(tmp_path, "prompt", "delete", "explain", "--json"))
     assert deleted == {"deleted": [{"id": added["id"], "name": "explain"}]}
@@ -201,14 +186,11 @@ def test_projects_and_workspaces_are_separate(tmp_path: Path) -> None:
         (("add", "x", "y", "-a", "1"), 1, "Argument name '1' must be a letter"),
         (("add", "x", "y", "-a", ": about"), 2, "use NAME or NAME?"),
         (("add", "x", "\udcff"), 2, "not valid UTF-8"),
-        (("update", "there"), 2, "Nothing to update"),
-        (("update", "there", "-t", "x", "--no-tags"), 2, "--no-tags cannot be used together"),
-        (("update", "other", "--name", "there"), 4, "Prompt 'there' already exists"),
-        (("update", "other", "--name", "a b"), 1, "contains invalid characters"),
-        (("update", "nope", "x"), 3, "Prompt 'nope' does not exist"),
+        (("edit", "other", "--name", "there"), 4, "Prompt 'there' already exists"),
+        (("edit", "other", "--name", "a b"), 1, "contains invalid characters"),
+        (("edit", "nope", "x"), 3, "Prompt 'nope' does not exist"),
         (("delete", "there", "nope"), 3, "Prompt 'nope' does not exist"),
         (("delete",), 2, "NAME is required"),
-        (("edit", "nope"), 3, "Prompt 'nope' does not exist"),
         (("list", "--limit", "0"), 2, "--limit: must be an integer, 1 to 1000000"),
         (("list", "--search", "x" * 1001), 1, "Query must be at most 1000 characters"),
         (("list", *("--tag", "a", "-t", "b") * 30), 1, "At most 50 tags are allowed, not 60"),
@@ -408,134 +390,6 @@ def test_long_hostile_lines_are_shown_without_delay(tmp_path: Path) -> None:
     file.write_text("\n".join(lines))
     dittybag(tmp_path, "prompt", "add", "long", "--file", str(file))
     assert "a" * 500_000 in run_in_terminal(tmp_path, "prompt", "show", "long")
-
-
-# The editor
-
-
-def test_the_editor_writes_new_prompts(tmp_path: Path) -> None:
-    variables = fake_editor(
-        tmp_path, f'stat -c "%a" "$1" "$(dirname "$1")" > {tmp_path}/modes; printf "Hi\\nyou\\n" > "$1"'
-    )
-    screen = run_in_terminal(tmp_path, "prompt", "add", "greet", "-t", "fun", variables=variables)
-    assert screen == "Added prompt 'greet'\n"
-    assert prompt_content(tmp_path, "greet") == "Hi\nyou"
-    assert (tmp_path / "modes").read_text().split() == ["600", "700"]
-    assert draft_files(tmp_path) == []
-    # VISUAL takes precedence over EDITOR, and may have arguments.
-    visual = {**variables, "VISUAL": "sed -i s/you/all/", "EDITOR": "false"}
-    dittybag(tmp_path, "prompt", "edit", "greet", variables=visual)
-    assert prompt_content(tmp_path, "greet") == "Hi\nall"
-
-
-def test_an_empty_file_or_a_failing_editor_stores_nothing(tmp_path: Path) -> None:
-    empty = fake_editor(tmp_path, 'printf " \\n" > "$1"')
-    screen = run_in_terminal(tmp_path, "prompt", "add", "x", variables=empty, status=1)
-    assert strip_colours(screen) == "error: The text is empty; the prompt was not added\n"
-    assert draft_files(tmp_path) == []
-    failing = fake_editor(tmp_path, 'echo half > "$1"; exit 3')
-    screen = run_in_terminal(tmp_path, "prompt", "add", "x", variables=failing, status=1)
-    [kept] = draft_files(tmp_path)
-    assert strip_colours(screen).startswith("error: The editor failed: ")
-    assert f"hint: your text is in {kept}\n" in strip_colours(screen)
-    assert kept.read_text() == "half\n"
-    for command in ("no-such-editor", "'"):
-        screen = run_in_terminal(
-            tmp_path, "prompt", "add", "x", variables={**failing, "EDITOR": command}, status=1
-        )
-        assert "error: The editor failed: " in strip_colours(screen)
-        assert draft_files(tmp_path) == [kept]
-    dittybag(tmp_path, "prompt", "show", "x", status=3)
-
-
-def test_invalid_input_is_rejected_before_the_editor_opens(tmp_path: Path) -> None:
-    dittybag(tmp_path, "prompt", "add", "there", "Words")
-    never = fake_editor(tmp_path, f"touch {tmp_path}/opened")
-    taken = run_in_terminal(tmp_path, "prompt", "add", "there", variables=never, status=4)
-    assert strip_colours(taken) == "error: Prompt 'there' already exists in project 'default'\n"
-    bad = run_in_terminal(tmp_path, "prompt", "add", "a b", "-t", "!", variables=never, status=1)
-    assert "contains invalid characters" in bad
-    assert not (tmp_path / "opened").exists()
-
-
-def test_text_that_cannot_be_stored_is_kept_in_a_file(tmp_path: Path) -> None:
-    dittybag(tmp_path, "prompt", "add", "other", "Words")
-    # Another prompt gets the title while the editor is open.
-    update = f"'{sys.executable}' -m dittybag prompt update other --title Mine"
-    busy = fake_editor(tmp_path, f'echo "My words" > "$1"; {update}')
-    screen = run_in_terminal(tmp_path, "prompt", "add", "x", "--title", "Mine", variables=busy, status=4)
-    [kept] = draft_files(tmp_path)
-    assert kept.read_text() == "My words\n"
-    assert f"hint: your text is in {kept}\n" in strip_colours(screen)
-    nul = fake_editor(tmp_path, "printf 'a\\0b' > \"$1\"")
-    screen = run_in_terminal(tmp_path, "prompt", "add", "x", variables=nul, status=1)
-    assert "Content must not contain NUL characters" in screen
-    assert len(draft_files(tmp_path)) == 2
-
-
-def test_edit_changes_the_content_and_nothing_else(tmp_path: Path) -> None:
-    file = tmp_path / "text"
-    file.write_bytes(b"one\r\ntwo")
-    dittybag(tmp_path, "prompt", "add", "x", "--file", str(file), "-t", "a")
-    # A newline added by the editor is not a change.
-    newline = fake_editor(tmp_path, 'printf "\\n" >> "$1"')
-    assert dittybag(tmp_path, "prompt", "edit", "x", variables=newline).stdout == "Prompt 'x' is unchanged\n"
-    result = dittybag(
-        tmp_path, "prompt", "edit", "x", variables=fake_editor(tmp_path, 'echo " more" >> "$1"')
-    )
-    assert result.stdout == "Updated prompt 'x'\n"
-    prompt = data(dittybag(tmp_path, "prompt", "show", "x", "--json"))
-    assert (prompt["content"], prompt["tags"], prompt["version"]) == ("one\r\ntwo more", ["a"], 2)
-    again = dittybag(tmp_path, "prompt", "edit", "x", "--json", variables=fake_editor(tmp_path, "true"))
-    assert data(again) == prompt
-    assert draft_files(tmp_path) == []
-
-
-def test_edit_does_not_overwrite_concurrent_changes(tmp_path: Path) -> None:
-    dittybag(tmp_path, "prompt", "add", "x", "Old")
-    other = f"'{sys.executable}' -m dittybag prompt update x Theirs"
-    variables = fake_editor(tmp_path, f'echo Mine > "$1"; {other} > /dev/null')
-    result = dittybag(tmp_path, "prompt", "edit", "x", variables=variables, status=4)
-    [kept] = draft_files(tmp_path)
-    assert result.stdout == ""
-    assert result.stderr.splitlines() == [
-        "--- as it is stored now",
-        "+++ your text",
-        "@@ -5,4 +5,4 @@",
-        " tags: []",
-        " arguments: []",
-        " ---",
-        "-Theirs",
-        "+Mine",
-        "error: Prompt 'x' was changed by someone else; read it again",
-        f"hint: your text is in {kept}",
-        f"hint: to continue with it, run: dittybag prompt edit x --draft {kept}",
-    ]
-    assert kept.read_text() == "Mine\n"
-    assert prompt_content(tmp_path, "x") == "Theirs"
-    deleted = fake_editor(
-        tmp_path, f'echo Mine > "$1"; "{sys.executable}" -m dittybag prompt delete x > /dev/null'
-    )
-    error = failure(
-        _last_line(dittybag(tmp_path, "prompt", "edit", "x", "--json", variables=deleted, status=3))
-    )
-    assert error["code"] == "PROMPT_NOT_FOUND"
-    assert len(draft_files(tmp_path)) == 2
-
-
-def _last_line(result: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
-    """Keep only the last line of standard error, after the output of the editor."""
-    result.stderr = result.stderr.splitlines()[-1]
-    return result
-
-
-def test_every_help_page_has_an_example() -> None:
-    home = Path("/nowhere")
-    for name in ("add", "edit", "show", "render", "list", "update", "delete"):
-        page = dittybag(home, "prompt", name, "--help").stdout
-        assert re.search(r"Examples?:\n", page)
-        assert f"dittybag prompt {name} " in page or name == "list"
-        assert "--json" in page
 
 
 def test_titles_with_line_breaks_and_control_characters_stay_on_one_line(tmp_path: Path) -> None:

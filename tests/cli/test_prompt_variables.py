@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.cli.cli_runner import data, dittybag
-from tests.cli.test_prompt import fake_editor
 
 FOUND = "note: the variable {{ name }} is now an argument; --verbatim keeps it as text\n"
 
@@ -44,11 +43,11 @@ def test_verbatim_keeps_variables_as_text(tmp_path: Path) -> None:
     assert arguments(tmp_path, "t") == []
     assert dittybag(tmp_path, "prompt", "render", "t").stdout == "Hello {{ name }}!"
     # It was a choice, which a change of the text does not revoke.
-    assert dittybag(tmp_path, "prompt", "update", "t", "Hi {{ name }}!").stderr == ""
+    assert dittybag(tmp_path, "prompt", "edit", "t", "Hi {{ name }}!").stderr == ""
     assert dittybag(tmp_path, "prompt", "render", "t").stdout == "Hi {{ name }}!"
-    dittybag(tmp_path, "prompt", "update", "t", "-a", "name")
+    dittybag(tmp_path, "prompt", "edit", "t", "-a", "name")
     assert dittybag(tmp_path, "prompt", "render", "t", "name=Bob").stdout == "Hi Bob!"
-    dittybag(tmp_path, "prompt", "update", "t", "Bye {{ name }}!", "--verbatim")
+    dittybag(tmp_path, "prompt", "edit", "t", "Bye {{ name }}!", "--verbatim")
     assert dittybag(tmp_path, "prompt", "render", "t").stdout == "Bye {{ name }}!"
     conflict = dittybag(tmp_path, "prompt", "add", "u", "{{ a }}", "--verbatim", "-a", "a", status=2)
     assert "--verbatim cannot be used together with --argument" in conflict.stderr
@@ -74,36 +73,26 @@ def test_other_braces_are_kept_as_text(tmp_path: Path, content: str) -> None:
 
 def test_found_arguments_follow_the_content(tmp_path: Path) -> None:
     dittybag(tmp_path, "prompt", "add", "t", "No variables")
-    assert dittybag(tmp_path, "prompt", "update", "t", "Hello {{ name }}").stderr == FOUND
-    updated = dittybag(tmp_path, "prompt", "update", "t", "Hello {{ name }} and {{ friend }}")
+    assert dittybag(tmp_path, "prompt", "edit", "t", "Hello {{ name }}").stderr == FOUND
+    updated = dittybag(tmp_path, "prompt", "edit", "t", "Hello {{ name }} and {{ friend }}")
     assert updated.stderr == FOUND.replace("name", "friend")
     # Only the title changes.
-    assert dittybag(tmp_path, "prompt", "update", "t", "--title", "T").stderr == ""
+    assert dittybag(tmp_path, "prompt", "edit", "t", "--title", "T").stderr == ""
     assert arguments(tmp_path, "t") == [("name", True), ("friend", True)]
-    assert dittybag(tmp_path, "prompt", "update", "t", "Nobody").stderr == ""
+    assert dittybag(tmp_path, "prompt", "edit", "t", "Nobody").stderr == ""
     assert arguments(tmp_path, "t") == []
 
 
 def test_other_variables_join_declared_arguments_and_are_named(tmp_path: Path) -> None:
     added = dittybag(tmp_path, "prompt", "add", "t", "{{ a }} {{ b }}", "-a", "a?: First")
     assert added.stderr == FOUND.replace("name", "b")
-    updated = dittybag(tmp_path, "prompt", "update", "t", "{{ a }}, {{ b }}, {{ c | default('x') }}")
+    updated = dittybag(tmp_path, "prompt", "edit", "t", "{{ a }}, {{ b }}, {{ c | default('x') }}")
     assert updated.stderr == FOUND.replace("name", "c")
     assert arguments(tmp_path, "t") == [("a", False), ("b", True), ("c", False)]
-    declared = dittybag(tmp_path, "prompt", "update", "t", "-a", "a: First")
+    declared = dittybag(tmp_path, "prompt", "edit", "t", "-a", "a: First")
     assert "{{ b }} and {{ c }} are now arguments" in declared.stderr
     refused = dittybag(tmp_path, "prompt", "render", "t", "a=1", "b=2", "see=3", status=1)
     assert "'see' is not an argument of 't'; its arguments are a, b, c" in refused.stderr
-
-
-def test_variables_written_in_the_editor_become_arguments(tmp_path: Path) -> None:
-    dittybag(tmp_path, "prompt", "add", "t", "Hello")
-    editor = fake_editor(tmp_path, 'printf "Hello {{ name }}" > "$1"')
-    assert dittybag(tmp_path, "prompt", "edit", "t", variables=editor).stderr == FOUND
-    assert dittybag(tmp_path, "prompt", "render", "t", "name=Bob").stdout == "Hello Bob"
-    dittybag(tmp_path, "prompt", "add", "u", "Hello")
-    assert dittybag(tmp_path, "prompt", "edit", "u", "--verbatim", variables=editor).stderr == ""
-    assert arguments(tmp_path, "u") == []
 
 
 def test_variables_of_imported_files_become_arguments(tmp_path: Path) -> None:

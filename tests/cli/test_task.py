@@ -25,7 +25,7 @@ def show_task(home: Path, id: int) -> dict[str, Any]:
     return task
 
 
-def test_a_task_is_added_shown_listed_updated_done_reopened_and_deleted(tmp_path: Path) -> None:
+def test_a_task_is_added_shown_listed_edited_done_reopened_and_deleted(tmp_path: Path) -> None:
     dittybag(tmp_path, "project", "create", "auth")
     assert dittybag(tmp_path, "task", "add", "Write tests", "-P", "4", "-p", "auth").stdout == (
         "Added task 1 'Write tests'\n"
@@ -39,7 +39,7 @@ def test_a_task_is_added_shown_listed_updated_done_reopened_and_deleted(tmp_path
         " 1         4  Write tests    auth\n"
         f" 2         3  Call the bank           15min     {FAR_FUTURE}\n"
     )
-    assert dittybag(tmp_path, "task", "update", "2", "--title", "Call them", "-P", "5").stdout == (
+    assert dittybag(tmp_path, "task", "edit", "2", "--title", "Call them", "-P", "5").stdout == (
         f"Updated task 2 'Call them', due {FAR_FUTURE}\n"
     )
     assert dittybag(tmp_path, "task", "done", "1", "2").stdout == (
@@ -48,8 +48,8 @@ def test_a_task_is_added_shown_listed_updated_done_reopened_and_deleted(tmp_path
     empty = dittybag(tmp_path, "task", "list")
     assert (empty.stdout, empty.stderr) == ("", "No tasks found\n")
     assert dittybag(tmp_path, "task", "done", "1").stdout == "Already completed: task 1 'Write tests'\n"
-    assert dittybag(tmp_path, "task", "reopen", "1").stdout == "Reopened task 1 'Write tests'\n"
-    assert dittybag(tmp_path, "task", "reopen", "1").stdout == "Already open: task 1 'Write tests'\n"
+    reopened = dittybag(tmp_path, "task", "edit", "1", "--status", "todo")
+    assert reopened.stdout == "Updated task 1 'Write tests'\n"
     deleted = dittybag(tmp_path, "task", "delete", "1", "2")
     assert deleted.stdout == "Deleted task 1 'Write tests'\nDeleted task 2 'Call them'\n"
     assert deleted.stderr == "hint: to restore them, run: dittybag undo\n"
@@ -111,7 +111,7 @@ def test_json_output_has_all_fields(tmp_path: Path) -> None:
     cleared = data(
         dittybag(
             tmp_path,
-            *("task", "update", "2", "-p", "", "-n", "", "-d", "none", "--assignee", "", "-l", ""),
+            *("task", "edit", "2", "-p", "", "-n", "", "-d", "none", "--assignee", "", "-l", ""),
             *("--link", "", "--parent", "", "--blocked-by", "", "--json"),
         )
     )
@@ -130,7 +130,7 @@ def test_json_output_has_all_fields(tmp_path: Path) -> None:
     [done] = data(dittybag(tmp_path, "task", "done", "2", "2", "--json"))["tasks"]
     assert (done["completed"], done["version"]) == (True, 3)
     assert done["completed_at"] is not None
-    [reopened] = data(dittybag(tmp_path, "task", "reopen", "2", "--json"))["tasks"]
+    reopened = data(dittybag(tmp_path, "task", "edit", "2", "--status", "todo", "--json"))
     assert (reopened["completed"], reopened["completed_at"], reopened["version"]) == (False, None, 4)
     deleted = data(dittybag(tmp_path, "task", "delete", "2", "--json"))
     assert deleted == {"deleted": [{"id": 2, "title": "Do it"}]}
@@ -234,14 +234,13 @@ def test_tasks_are_named_by_title(tmp_path: Path) -> None:
         dittybag(tmp_path, "task", "add", title)
     assert dittybag(tmp_path, "task", "done", "write TESTS").stdout == "Completed task 1 'Write tests'\n"
     assert data(dittybag(tmp_path, "task", "show", "cafe menu", "--json"))["id"] == 4
-    assert data(dittybag(tmp_path, "task", "comment", "docs", "Soon", "--json"))["id"] == 2
+    assert data(dittybag(tmp_path, "task", "edit", "docs", "--comment", "Soon", "--json"))["id"] == 2
     # An open task comes before a completed one.
-    assert data(dittybag(tmp_path, "task", "update", "write t", "-P", "4", "--json"))["id"] == 2
-    several = failure(dittybag(tmp_path, "task", "drop", "rite", "--json", status=4))
+    assert data(dittybag(tmp_path, "task", "edit", "write t", "-P", "4", "--json"))["id"] == 2
+    several = failure(dittybag(tmp_path, "task", "done", "rite", "--json", status=4))
     assert several["message"] == "'rite' matches several items: 3 'Rewrite', 2 'Write the docs'"
     assert several["hints"] == ["give more of the title, or the number of the task"]
-    assert "No task is called 'sing'" in dittybag(tmp_path, "task", "claim", "sing", status=3).stderr
-    assert dittybag(tmp_path, "task", "reopen", "write").stdout == "Reopened task 1 'Write tests'\n"
+    assert "No task is called 'sing'" in dittybag(tmp_path, "task", "next", "sing", status=3).stderr
     assert "Rewrite" in dittybag(tmp_path, "task", "graph", "Rewrite").stdout
     assert dittybag(tmp_path, "task", "delete", "2", "café  MENU").stdout.count("Deleted") == 2
 
@@ -256,7 +255,7 @@ def test_several_words_are_one_title_first(tmp_path: Path) -> None:
     assert several["hints"] == [
         "similar: 1 'Call Anna', 2 'Buy bread'; to name several tasks, give their numbers"
     ]
-    assert failure(dittybag(tmp_path, "task", "drop", "1", "rope", "--json", status=3))["message"] == (
+    assert failure(dittybag(tmp_path, "task", "done", "1", "rope", "--json", status=3))["message"] == (
         "No task is called '1 rope'"
     )
     assert list_ids(tmp_path) == [1, 2, 4]
@@ -299,11 +298,9 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("done", "9" * 30), 3, "not found"),
         (("done", "one"), 3, "No task is called 'one'"),
         (("done",), 2, "TASK is required"),
-        (("reopen", "99"), 3, "Task 99 not found"),
         (("delete", "1", "99"), 3, "Task 99 not found"),
         (("show", "99"), 3, "Task 99 not found"),
-        (("update", "99", "-P", "1"), 3, "Task 99 not found"),
-        (("update", "1"), 2, "Nothing to update: no option was given"),
+        (("edit", "99", "-P", "1"), 3, "Task 99 not found"),
         (("list", "--done", "--include-done"), 2, "--done and --include-done cannot be used together"),
         (("list", "--done", "--overdue"), 2, "--done and --overdue cannot be used together"),
         (("list", "--due", "fri", "--overdue"), 2, "--due requires a date and cannot be used with --overdue"),
@@ -366,16 +363,6 @@ def test_workspaces_are_separate(tmp_path: Path) -> None:
     dittybag(tmp_path, "task", "add", "x", "--workspace", "work")
     assert list_ids(tmp_path) == []
     assert list_ids(tmp_path, "--db", str(tmp_path / "work.db")) == [1]
-
-
-def test_every_help_page_has_an_example() -> None:
-    group = dittybag(Path("/nowhere"), "task", "--help").stdout
-    names = re.findall(r"^  (\w+)(?:, \w+)* ", group.partition("Commands:\n")[2], re.MULTILINE)
-    assert {"add", "graph", "import", "next", "show"} < set(names)
-    for name in names:
-        page = dittybag(Path("/nowhere"), "task", name, "--help").stdout
-        assert re.search(r"Examples?:\n", page)
-        assert "--json" in page
 
 
 def test_tasks_without_a_project_are_listed(tmp_path: Path) -> None:

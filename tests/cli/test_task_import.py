@@ -80,7 +80,7 @@ def test_tasks_are_imported_once_and_one_undo_removes_them(tmp_path: Path) -> No
 
 def test_a_later_import_adds_what_is_new(tmp_path: Path) -> None:
     dittybag(tmp_path, "task", "import", write_beads(tmp_path, BEADS[:2]))
-    dittybag(tmp_path, "task", "update", "2", "--title", "Renamed")
+    dittybag(tmp_path, "task", "edit", "2", "--title", "Renamed")
     later = dittybag(tmp_path, "task", "import", write_beads(tmp_path))
     assert later.stdout == ("Imported 2 tasks: 1 todo, 1 done\nImported before and left as it is: 2 tasks\n")
     _, renamed, ship, _ = shown_tasks(tmp_path)

@@ -57,7 +57,7 @@ def test_lists_have_the_tasks_of_the_project_or_all_of_them(home: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [("add", "x"), ("list",), ("update", "1"), ("next",), ("graph",), ("import", "-")],
+    [("add", "x"), ("list",), ("edit", "1"), ("next",), ("graph",), ("import", "-")],
     ids=lambda command: command[0],
 )
 def test_an_unknown_project_is_an_error_with_near_names(home: Path, command: tuple[str, ...]) -> None:
@@ -81,7 +81,7 @@ def test_a_task_moves_to_the_project_of_the_option_only(home: Path) -> None:
     add(home, "a", "-p", "demo")
 
     def update(*arguments: str, **variables: str) -> dict[str, Any]:
-        command = ("task", "update", "1", *arguments, "--json")
+        command = ("task", "edit", "1", *arguments, "--json")
         task: dict[str, Any] = data(dittybag(home, *command, variables=variables))
         return task
 
@@ -101,5 +101,5 @@ def test_auto_is_the_project_of_the_folder(tmp_path: Path) -> None:
     assert belongs_to(run("add", "a")) == ("website", True)
     machine.command(folder, "task", "add", "mine")
     assert [task["title"] for task in run("list")["tasks"]] == ["a"]
-    assert belongs_to(run("update", "2")) == ("website", True)
+    assert belongs_to(run("edit", "2")) == ("website", True)
     assert [task["title"] for task in run("list")["tasks"]] == ["a", "mine"]

@@ -1,4 +1,4 @@
-"""`dittybag task next`, `claim`, `release` and `renew`: real processes that share tasks."""
+"""`dittybag task next`, `done`, `release` and `renew`: real processes that share tasks."""
 
 from __future__ import annotations
 
@@ -134,18 +134,18 @@ def test_people_get_a_card_with_the_commands_to_go_on(tmp_path: Path) -> None:
 
 def test_a_claim_is_renewed_released_and_lost(tmp_path: Path) -> None:
     dittybag(tmp_path, "task", "add", "Design")
-    claimed = run(tmp_path, "claim", "1", "--as", "worker-1", "--lease", "1h")
+    claimed = run(tmp_path, "next", "1", "--as", "worker-1", "--lease", "1h")
     fence = str(claimed["fence"])
-    assert refused(tmp_path, "claim", "1")[0] == "TASK_CLAIMED"
-    hints = dittybag(tmp_path, "task", "claim", "1", status=4).stderr.splitlines()[1:]
-    assert hints == ["hint: to take it away, run: dittybag task claim 1 --take"]
+    assert refused(tmp_path, "next", "1")[0] == "TASK_CLAIMED"
+    hints = dittybag(tmp_path, "task", "next", "1", status=4).stderr.splitlines()[1:]
+    assert hints == ["hint: to take it away, run: dittybag task next 1 --take"]
     renewed = run(tmp_path, "renew", "1", "--fence", fence)
     assert (str(renewed["claim"]["fence"]), renewed["version"]) == (fence, 2)
     assert dittybag(tmp_path, "task", "renew", "1", "--fence", fence).stdout.startswith(
         "Renewed task 1 'Design', yours until "
     )
-    dittybag(tmp_path, "task", "update", "1", "--fence", fence, "-P", "5")
-    dittybag(tmp_path, "task", "comment", "1", "half", "done", "--fence", fence, "--as", "worker-1")
+    dittybag(tmp_path, "task", "edit", "1", "--fence", fence, "-P", "5")
+    dittybag(tmp_path, "task", "edit", "1", "--comment", "half done", "--fence", fence, "--as", "worker-1")
     released = run(
         tmp_path, "release", "1", "--fence", fence, "--comment", "The rest is easy", "--as", "worker-1"
     )
@@ -158,10 +158,9 @@ def test_a_claim_is_renewed_released_and_lost(tmp_path: Path) -> None:
         ("renew", "1"),
         ("release", "1"),
         ("done", "1"),
-        ("review", "1"),
-        ("drop", "1"),
-        ("update", "1", "-P", "1"),
-        ("comment", "1", "x"),
+        ("edit", "1", "--status", "review"),
+        ("edit", "1", "-P", "1"),
+        ("edit", "1", "--comment", "x"),
     ):
         assert refused(tmp_path, *command, "--fence", fence)[0] == "CLAIM_LOST"
     assert show(tmp_path, 1)["status"] == "todo"
@@ -172,25 +171,25 @@ def test_people_take_a_task_away_and_are_told_from_whom(tmp_path: Path) -> None:
     note = "note: task 1 was taken from 'worker-1', who can no longer change it with its fence\n"
     fence = 0
     for command in (
-        ("claim", "1", "--take", "--as", "ann"),
+        ("next", "1", "--take", "--as", "ann"),
         ("release", "1"),
-        ("review", "1"),
+        ("edit", "1", "--status", "review"),
         ("done", "1"),
-        ("drop", "1"),
-        ("update", "1", "--assignee", "ann"),
-        ("update", "1", "--status", "todo"),
+        ("edit", "1", "--status", "dropped"),
+        ("edit", "1", "--assignee", "ann"),
+        ("edit", "1", "--status", "todo"),
     ):
-        dittybag(tmp_path, "task", "update", "1", "--status", "todo", "--assignee", "")
-        fence = run(tmp_path, "claim", "1", "--as", "worker-1")["fence"]
+        dittybag(tmp_path, "task", "edit", "1", "--status", "todo", "--assignee", "")
+        fence = run(tmp_path, "next", "1", "--as", "worker-1")["fence"]
         assert note in dittybag(tmp_path, "task", *command).stderr, command
         assert refused(tmp_path, "done", "1", "--fence", str(fence))[0] == "CLAIM_LOST"
-    dittybag(tmp_path, "task", "claim", "1", "--as", "worker-1")
+    dittybag(tmp_path, "task", "next", "1", "--as", "worker-1")
     # What leaves the task with its holder is not taking it away, nor what the holder does.
-    assert dittybag(tmp_path, "task", "update", "1", "-P", "5").stderr == ""
-    assert dittybag(tmp_path, "task", "comment", "1", "go on").stderr == ""
+    assert dittybag(tmp_path, "task", "edit", "1", "-P", "5").stderr == ""
+    assert dittybag(tmp_path, "task", "edit", "1", "--comment", "go on").stderr == ""
     assert run(tmp_path, "done", "1", "--as", "ann")["tasks"][0]["taken_from"] == "worker-1"
-    dittybag(tmp_path, "task", "reopen", "1")
-    dittybag(tmp_path, "task", "claim", "1", "--as", "worker-1")
+    dittybag(tmp_path, "task", "edit", "1", "--status", "todo")
+    dittybag(tmp_path, "task", "next", "1", "--as", "worker-1")
     assert dittybag(tmp_path, "task", "done", "1", "--as", "worker-1").stderr == ""
 
 
@@ -204,20 +203,17 @@ def test_one_fence_is_for_one_task(tmp_path: Path) -> None:
 def test_several_tasks_are_finished_together_or_not_at_all(tmp_path: Path) -> None:
     for title in ("a", "b"):
         dittybag(tmp_path, "task", "add", title)
-    assert refused(tmp_path, "drop", "1", "9", "--comment", "x", status=3)[0] == "TASK_NOT_FOUND"
+    assert refused(tmp_path, "done", "1", "9", "--comment", "x", status=3)[0] == "TASK_NOT_FOUND"
     assert (show(tmp_path, 1)["status"], show(tmp_path, 1)["comments"]) == ("todo", [])
-    dropped = dittybag(tmp_path, "task", "drop", "1", "2", "--comment", "Too late", "--as", "ann")
-    assert dropped.stdout == "Dropped task 1 'a'\nDropped task 2 'b'\n"
-    assert dittybag(tmp_path, "task", "drop", "1").stdout == "Already dropped: task 1 'a'\n"
-    assert show(tmp_path, 2)["comments"][0]["text"] == "Too late"
-    assert dittybag(tmp_path, "task", "reopen", "1").stdout == "Reopened task 1 'a'\n"
-    assert dittybag(tmp_path, "task", "review", "1", "--comment", "See", "--as", "ann").stdout == (
-        "To be reviewed: task 1 'a'\n"
+    dittybag(
+        tmp_path, "task", "edit", "1", "--status", "review", "--comment", "-", "--as", "ann", stdin="See"
     )
+    [comment] = show(tmp_path, 1)["comments"]
+    assert (comment["author"], comment["text"]) == ("ann", "See")
     # One undo undoes both.
     dittybag(tmp_path, "task", "done", "1", "2")
     dittybag(tmp_path, "undo", "--yes")
-    assert (show(tmp_path, 1)["status"], show(tmp_path, 2)["status"]) == ("review", "dropped")
+    assert (show(tmp_path, 1)["status"], show(tmp_path, 2)["status"]) == ("review", "todo")
 
 
 @pytest.mark.parametrize(
@@ -231,18 +227,20 @@ def test_several_tasks_are_finished_together_or_not_at_all(tmp_path: Path) -> No
         (("next", "--as", "a\x1b"), 2, "The name must not contain control characters"),
         (("renew", "1"), 2, "--fence is required"),
         (("renew", "1", "--fence", "9" * 30), 4, "is no longer valid"),
-        (("claim", "9"), 3, "Task 9 not found"),
-        (("claim", "2"), 4, "Task 2 cannot be claimed: it waits for task 1"),
+        (("next", "9"), 3, "Task 9 not found"),
+        (("next", "2"), 4, "Task 2 cannot be claimed: it waits for task 1"),
         (("release", "1"), 4, "it is todo, so nobody works on it"),
-        (("comment", "1", " "), 2, "The comment is empty"),
-        (("comment", "1", "x" * 10_001), 1, "A comment must be between 1 and 10000 characters"),
+        (("next", "--take"), 2, "--take requires TASK"),
+        (("next", "1", "--wait"), 2, "use them without TASK"),
+        (("edit", "1", "--comment", " "), 2, "The comment is empty"),
+        (("edit", "1", "--comment", "x" * 10_001), 1, "A comment must be between 1 and 10000 characters"),
         (("add", "x", "--blocked-by", "one"), 2, "'one' is not the number of a task"),
         (("add", "x", "--blocked-by", "9"), 1, "blocked_by: task 9 does not exist"),
         (("add", "x", "--parent", "1,2"), 2, "a task can be a part of one other task only"),
         (("add", "x", "--parent", "9"), 1, "parent: task 9 does not exist"),
         (("add", "x", "--status", "open"), 2, "'open' is not one of"),
         (("add", "x", "-l", "y" * 51), 1, "must be between 1 and 50 characters"),
-        (("update", "1", "--blocked-by", "2"), 4, "These tasks would wait for each other"),
+        (("edit", "1", "--blocked-by", "2"), 4, "These tasks would wait for each other"),
         (("list", "--ready", "--status", "todo"), 2, "--ready and --status cannot be used together"),
         (("list", "--ready", "--include-done"), 2, "--ready and --include-done cannot be used together"),
         (("list", "--status", "done", "--done"), 2, "--status and --done cannot be used together"),
@@ -430,8 +428,8 @@ def test_show_prints_parts_edges_comments_and_the_holder(tmp_path: Path) -> None
     dittybag(tmp_path, "task", "add", "Release", "-l", "big", "--link", "https://example.com/1")
     for title in ("Design", "Build", "Test"):
         dittybag(tmp_path, "task", "add", title, "--parent", "1")
-    dittybag(tmp_path, "task", "update", "3", "--blocked-by", "2", "--comment", "Wait for Ann\nand Bob")
-    dittybag(tmp_path, "task", "update", "4", "--blocked-by", "2,3")
+    dittybag(tmp_path, "task", "edit", "3", "--blocked-by", "2", "--comment", "Wait for Ann\nand Bob")
+    dittybag(tmp_path, "task", "edit", "4", "--blocked-by", "2,3")
     dittybag(tmp_path, "task", "done", "2")
     dittybag(tmp_path, "task", "next", "--as", "worker-1", "--lease", "1h")
     parent = dittybag(tmp_path, "task", "show", "1").stdout
@@ -490,5 +488,5 @@ def test_lists_have_columns_only_for_what_is_there(tmp_path: Path) -> None:
     assert (ids("--parent", "2"), ids("--label", "x")) == ([3], [1])
     error = dittybag(tmp_path, "task", "list", "--parent", "9" * 30, status=1).stderr
     assert error.startswith(f"error: parent: task {'9' * 30} does not exist")
-    dittybag(tmp_path, "task", "drop", "1")
+    dittybag(tmp_path, "task", "edit", "1", "--status", "dropped")
     assert (ids(), ids("--status", "dropped"), ids("--include-done")) == ([2, 3], [1], [1, 2, 3])

@@ -207,7 +207,7 @@ def test_a_batch_is_undone_as_a_whole(server: WebServerProcess, windows: Browser
 
 def test_a_change_is_shown_field_by_field(server: WebServerProcess, windows: BrowserWindows) -> None:
     notes = "<img src=x onerror=alert(1)>"
-    server.dittybag("task", "update", "1", "--priority", "2", "--notes", notes, "--due", "2026-12-24T14:00")
+    server.dittybag("task", "edit", "1", "--priority", "2", "--notes", notes, "--due", "2026-12-24T14:00")
     # The task belongs to the project.
     page = windows.open(server, f"/p/{PROJECT}/activity?kind=task")
     expect(_newest_entry(page)).to_contain_text("changed task Hash passwords with argon2")

@@ -114,7 +114,7 @@ def test_updates_of_prompts_as_skills_follow_the_switch(machine: Machine) -> Non
         client.ask("resources/subscribe", {"uri": "skill://stored-prompts/of-two/SKILL.md"})
         client.call("project", action="switch", name="two")
         client.notifications.clear()
-        machine.command(machine.path, "prompt", "update", "of-two", "--title", "New", "--project", "two")
+        machine.command(machine.path, "prompt", "edit", "of-two", "--title", "New", "--project", "two")
         client.wait_for("notifications/resources/updated")
 
 

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from dittybag.domain.errors import AmbiguousReference, ClaimLost, Invalid, TaskClaimed, TaskNotFound
 from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import Task
-from dittybag.services.task_lookup import NamedTask
 from dittybag.services.task_queue import ClaimRequest
 from tests.storage_contract.store_session import StoreSession
 
@@ -128,9 +127,8 @@ async def test_tasks_are_listed_in_every_order_and_by_several_priorities(session
 
 
 async def test_among_many_titles_only_a_whole_one_names_a_task(session: StoreSession) -> None:
-    async def find(title: str, *, ended_first: bool = False) -> str | None:
-        named = NamedTask(title, ended_first=ended_first)
-        found = await session.workspace.tasks.find_named(session.caller, named)
+    async def find(title: str) -> str | None:
+        found = await session.workspace.tasks.find_named(session.caller, title)
         return None if found is None else found.title
 
     drafts = [{"title": f"Mend sail {number}"} for number in range(210)]
@@ -141,4 +139,4 @@ async def test_among_many_titles_only_a_whole_one_names_a_task(session: StoreSes
     assert (await find("SAIL"), await find("mend  sail 209")) == ("sail", "Mend sail 209")
     assert (await find("209"), await find("rope"), await find(" ")) == ("Mend sail 209", None, None)
     await add(session, "Sail", status="done")
-    assert (await find("sail"), await find("sail", ended_first=True)) == ("sail", "Sail")
+    assert await find("sail") == "sail"

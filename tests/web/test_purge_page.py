@@ -21,7 +21,7 @@ SECRET = "qzxjvqkzwx"
 def home(tmp_path: Path) -> Path:
     """A prompt of two versions, a resource, and a task of ann."""
     dittybag(tmp_path, "prompt", "add", "review", f"First {SECRET}")
-    dittybag(tmp_path, "prompt", "update", "review", "Second")
+    dittybag(tmp_path, "prompt", "edit", "review", "Second")
     (tmp_path / "note.md").write_text(SECRET)
     dittybag(tmp_path, "resource", "add", str(tmp_path / "note.md"), "--name", "note")
     (tmp_path / "note.md").unlink()

@@ -12,11 +12,10 @@ from dittybag.cli.lazy_group import LazyGroup
 _COMMANDS: Final = {
     "add": ("prompt_write_commands", "add"),
     "delete": ("prompt_write_commands", "delete"),
-    "edit": ("prompt_edit", "edit"),
+    "edit": ("prompt_write_commands", "edit"),
     "list": ("prompt_read_commands", "list_prompts"),
     "render": ("prompt_read_commands", "render"),
     "show": ("prompt_read_commands", "show"),
-    "update": ("prompt_write_commands", "update"),
 }
 
 

@@ -1,4 +1,4 @@
-"""`dittybag prompt add`, `update` and `delete`."""
+"""`dittybag prompt add`, `edit` and `delete`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ from typing import Any, Final
 
 import click
 
-from dittybag.cli.output import print_deleted
-from dittybag.cli.prompt_edit import create_in_editor, verbatim_option
-from dittybag.cli.prompt_saving import create_prompt, match_argument, print_saved, update_prompt
-from dittybag.cli.read_input import STREAM, read_text, text, usage_error
+from dittybag.cli.output import print_deleted, print_result
+from dittybag.cli.prompt_read_commands import get_prompt
+from dittybag.cli.prompt_saving import (
+    SavedPrompt,
+    create_prompt,
+    match_argument,
+    print_saved,
+    update_prompt,
+)
+from dittybag.cli.read_input import STREAM, read_text, refuse, text, usage_error
 from dittybag.cli.strict_options import StrictCommand, option_group
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
-from dittybag.domain.prompts import CONTENT_BYTES, Argument
+from dittybag.domain.entities import to_data
+from dittybag.domain.errors import NameTaken, PromptNotFound, require
+from dittybag.domain.prompts import CONTENT_BYTES, Argument, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 
 
@@ -44,19 +52,18 @@ _prompt_options: Final = option_group(
         multiple=True,
         help="Argument of the template, `?` if optional; repeatable.",
     ),
+    click.option(
+        "--verbatim", is_flag=True, help="Keep {{ variables }} as text instead of making them arguments."
+    ),
 )
 
 
 @click.command("add", StrictCommand)
-@click.argument("name", type=text, required=False)
+@click.argument("name", type=text)
 @_prompt_options
-@verbatim_option
 @in_project
-@click.pass_context
 def add(
-    ctx: click.Context,
-    /,
-    name: str | None,
+    name: str,
     options: WorkspaceOptions,
     *,
     content: str | None,
@@ -69,16 +76,16 @@ def add(
     """Add a prompt.
 
     The content is CONTENT, or is read from --file or standard input. On a terminal, without either, your
-    editor opens with a template to fill in, also without a NAME.
+    editor opens.
 
     A prompt with arguments is a template: {{ language }} is replaced by the value of the argument
     `language`. Without --argument, the variables in the content become its arguments.
 
     \b
     Examples:
-      dittybag prompt add
+      dittybag prompt add review
       dittybag prompt add greet "Say hello in three languages." -t fun
-      dittybag prompt add review --file review.md --title "Code review"
+      dittybag prompt add security --file security.md --title "Security review"
       dittybag prompt add explain -a error -a "language?: programming language" \\
         "Explain this {{ language }} error: {{ error }}"
     """
@@ -90,14 +97,41 @@ def add(
         "arguments": () if verbatim else arguments or None,
     }
     given = _content(content, file)
-    is_written = given is None and sys.stdin.isatty()
-    if name is None and not is_written:
-        raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
-    if is_written:
-        saved = create_in_editor(options, **parts)
+    if given is None and sys.stdin.isatty():
+        saved = _write_in_editor(options, name, parts)
     else:
         saved = create_prompt(options, read_text(STREAM, CONTENT_BYTES) if given is None else given, **parts)
     print_saved(saved, "Added")
+
+
+def _write_in_editor(options: WorkspaceOptions, name: str, parts: dict[str, Any]) -> SavedPrompt:
+    """Create a prompt that is written in the editor. The other parts are validated first."""
+    from dittybag.cli.editor import edit_text
+
+    fields = ("name", "title", "description", "tags")
+    require(problems(**{field: parts[field] for field in fields if parts[field] is not None}))
+    _require_unused(options, name)
+    saved = edit_text(
+        name,
+        "",
+        lambda text: create_prompt(options, text, **parts) if text.strip() else None,
+        max_bytes=CONTENT_BYTES,
+        resume=f"dittybag prompt add {name} --file",
+    )
+    if saved is None:
+        refuse("The text is empty; the prompt was not added")
+    return saved
+
+
+def _require_unused(options: WorkspaceOptions, name: str) -> None:
+    try:
+        options.run(
+            lambda session: session.workspace.prompts.get(session.caller, PromptAddress(name=name)),
+            create=True,
+        )
+    except PromptNotFound:
+        return
+    raise NameTaken("prompt", name, options.project_name)
 
 
 def _check_verbatim(arguments: Sequence[Argument], *, verbatim: bool) -> None:
@@ -114,15 +148,12 @@ def _content(content: str | None, file: str | None) -> str | None:
     return content if file is None else read_text(file, CONTENT_BYTES)
 
 
-@click.command("update", StrictCommand)
+@click.command("edit", StrictCommand)
 @click.argument("name", type=text)
 @_prompt_options
 @click.option("--name", "new_name", metavar="NAME", type=text, help="New name.")
-@click.option("--no-tags", is_flag=True, help="Remove all tags.")
-@click.option("--no-arguments", is_flag=True, help="Remove all arguments.")
-@verbatim_option
 @in_project
-def update(
+def edit(
     name: str,
     options: WorkspaceOptions,
     *,
@@ -131,42 +162,56 @@ def update(
     new_name: str | None,
     tags: tuple[str, ...],
     arguments: tuple[Argument, ...],
-    no_tags: bool,
-    no_arguments: bool,
     verbatim: bool,
     **texts: str | None,
 ) -> None:
-    """Update a prompt. Fields that are not given stay the same.
+    """Change a prompt. Fields that are not given stay the same.
 
-    Tags and arguments replace the existing ones. If the arguments are
-    the variables of the content, they follow a new content.
+    Without CONTENT and options, the content opens in your editor. If someone else changes the prompt in the
+    meantime, it is not overwritten: both versions are shown, and your text is kept in a file.
+
+    Tags and arguments replace the existing ones; `--tag ""` removes all tags, and --verbatim all arguments.
+    If the arguments are the variables of the content, they follow a new content.
 
     \b
     Examples:
-      dittybag prompt update greet "Say hello in four languages." --title Greeting
-      dittybag prompt update greet --name hello --no-tags
+      dittybag prompt edit greet
+      dittybag prompt edit greet "Say hello in four languages." --title Greeting
+      dittybag prompt edit greet --name hello --tag ""
     """
     _check_verbatim(arguments, verbatim=verbatim)
     given: dict[str, Any] = {
         "name": new_name,
         **texts,
         "content": _content(content, file),
-        "tags": _replacement(tags, none=no_tags, option="--no-tags"),
-        "arguments": _replacement(arguments, none=no_arguments or verbatim, option="--no-arguments"),
+        "tags": tuple(filter(None, tags)) if tags else None,
+        "arguments": arguments if arguments or verbatim else None,
     }
     change = PromptChange(**{part: value for part, value in given.items() if value is not None})
     if change == PromptChange():
-        usage_error(
-            "Nothing to update: no CONTENT, --file or other option was given",
-            "to use an editor, run: dittybag prompt edit NAME",
-        )
-    print_saved(update_prompt(options, PromptAddress(any=name), change), "Updated")
+        _edit_content(options, name)
+    else:
+        print_saved(update_prompt(options, PromptAddress(any=name), change), "Updated")
 
 
-def _replacement(values: Sequence[Any], *, none: bool, option: str) -> Sequence[Any] | None:
-    if values and none:
-        usage_error(f"{option} cannot be used together with new values")
-    return tuple(values) if values or none else None
+def _edit_content(options: WorkspaceOptions, name: str) -> None:
+    from dittybag.cli.editor import edit_text, require_terminal
+
+    require_terminal("give CONTENT, --file or another option; `-` reads standard input")
+    prompt = get_prompt(options, name)
+    address = PromptAddress(id=prompt.id)
+    saved = edit_text(
+        prompt.name,
+        prompt.content,
+        lambda text: update_prompt(options, address, PromptChange(content=text), version=prompt.version),
+        max_bytes=CONTENT_BYTES,
+        resume=f"dittybag prompt edit {prompt.name} --file",
+        stored=lambda: get_prompt(options, prompt.id).content,
+    )
+    if saved is None:
+        print_result(to_data(prompt), f"Prompt '{prompt.name}' is unchanged")
+    else:
+        print_saved(saved, "Updated")
 
 
 @click.command("delete", StrictCommand)

@@ -11,7 +11,6 @@ import click
 from dittybag import files
 from dittybag.cli.colours import GREY
 from dittybag.cli.error_output import ExitStatus, wants_json
-from dittybag.cli.lazy_group import LazyGroup
 from dittybag.cli.output import (
     clip_line,
     format_time,
@@ -26,7 +25,7 @@ from dittybag.cli.output import (
 )
 from dittybag.cli.prompt_read_commands import projects_hint
 from dittybag.cli.read_input import STREAM, label, read_bytes, refuse, text, usage_error
-from dittybag.cli.strict_options import option_group
+from dittybag.cli.strict_options import StrictGroup, option_group
 from dittybag.cli.table import Column
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.display import format_count, format_size
@@ -49,7 +48,7 @@ _COLUMNS: Final = (
 )
 
 
-@click.group("resource", LazyGroup, lazy={"edit": ("resource_edit", "edit")})
+@click.group("resource", StrictGroup)
 def command() -> None:
     """Manage resources, text or binary."""
 
@@ -268,33 +267,75 @@ def _write_file(file: str, content: bytes, *, force: bool) -> None:
         refuse(f"{label(file)} could not be written: {error.strerror}")
 
 
-@command.command("update")
+@command.command("edit")
 @click.argument("reference", metavar="NAME|URI", type=text)
 @click.argument("file", required=False)
 @_resource_options
 @in_project
-def update(reference: str, file: str | None, options: WorkspaceOptions, **parts: str | None) -> None:
-    """Update a resource. Fields that are not given stay the same.
+def edit(reference: str, file: str | None, options: WorkspaceOptions, **parts: str | None) -> None:
+    """Change a resource. Fields that are not given stay the same.
 
-    FILE replaces the content.
+    FILE replaces the content; `-` reads standard input. Without FILE and options, a text opens in your
+    editor. If someone else changes the resource in the meantime, it is not overwritten: both versions are
+    shown, and your text is kept in a file.
 
     \b
     Examples:
-      dittybag resource update api.md docs/api.md
-      dittybag resource update api.md --title "The API" --name api
+      dittybag resource edit api.md
+      dittybag resource edit api.md docs/api.md
+      dittybag resource edit api.md --title "The API" --name api
     """
     given: dict[str, Any] = {part: value for part, value in parts.items() if value is not None}
     if file is not None:
         given["content"] = read_bytes(file, CONTENT_BYTES)
     if not given:
-        usage_error("Nothing to update: no FILE or option was given")
+        _edit_text(options, reference)
+        return
     resource = options.run(lambda session: _update(session, reference, ResourceChange(**given)))
     _print_saved(resource, "Updated")
 
 
-async def _update(session: WorkspaceSession, reference: str, change: ResourceChange) -> Resource:
+def _edit_text(options: WorkspaceOptions, reference: str) -> None:
+    from dittybag.cli.editor import edit_text, require_terminal
+
+    require_terminal("give FILE or an option; `-` reads standard input")
+    resource, text = _read_text(options, reference)
+    stem, ending = os.path.splitext(resource.name)  # noqa: PTH122  # pathlib is slow to import
+    saved = edit_text(
+        stem,
+        text,
+        lambda new: options.run(
+            lambda session: _update(
+                session, resource.uri, ResourceChange(content=new.encode()), version=resource.version
+            )
+        ),
+        max_bytes=CONTENT_BYTES,
+        resume=f"dittybag resource edit {resource.name}",
+        stored=lambda: _read_text(options, resource.uri)[1],
+        ending=ending or ".txt",
+    )
+    if saved is None:
+        print_result(to_data(resource), f"Resource '{resource.name}' is unchanged")
+    else:
+        _print_saved(saved, "Updated")
+
+
+def _read_text(options: WorkspaceOptions, reference: str) -> tuple[Resource, str]:
+    """Return a resource and its text; exit if it is binary."""
+    resource, content = options.run(lambda session: _read(session, reference))
+    if not resource.is_text:
+        refuse(
+            f"Resource '{resource.name}' is binary ({resource.mime_type}) and cannot be edited as text",
+            f"to replace it, run: dittybag resource edit {resource.name} FILE",
+        )
+    return resource, content.decode()
+
+
+async def _update(
+    session: WorkspaceSession, reference: str, change: ResourceChange, *, version: int | None = None
+) -> Resource:
     found = await session.workspace.resources.get(session.caller, reference)
-    changed, _ = await session.workspace.resources.update(session.caller, found.name, change)
+    changed, _ = await session.workspace.resources.update(session.caller, found.name, change, version=version)
     return changed
 
 

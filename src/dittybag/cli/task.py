@@ -11,22 +11,16 @@ from dittybag.cli.lazy_group import LazyGroup
 #: The commands, and the module and function of each.
 _COMMANDS: Final = {
     "add": ("task_edit", "add"),
-    "claim": ("task_queue", "claim"),
-    "comment": ("task_edit", "comment"),
     "delete": ("task_edit", "delete"),
-    "done": ("task_status", "done"),
-    "drop": ("task_status", "drop"),
-    "edit": ("task_editor", "edit"),
+    "done": ("task_queue", "done"),
+    "edit": ("task_edit", "edit"),
     "graph": ("task_graph", "graph"),
     "import": ("task_import", "import_tasks"),
     "list": ("task_list", "list_tasks"),
     "next": ("task_queue", "claim_next"),
     "release": ("task_queue", "release"),
     "renew": ("task_queue", "renew"),
-    "reopen": ("task_status", "reopen"),
-    "review": ("task_status", "review"),
     "show": ("task_show", "show"),
-    "update": ("task_edit", "update"),
 }
 
 

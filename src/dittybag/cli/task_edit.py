@@ -1,4 +1,4 @@
-"""`dittybag task add`, `update`, `comment` and `delete`."""
+"""`dittybag task add`, `edit` and `delete`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.output import clip_line, print_deleted
+from dittybag.cli.output import clip_line, print_deleted, print_result
 from dittybag.cli.read_input import STREAM, read_text, text, usage_error
 from dittybag.cli.strict_options import StrictCommand, option_group
 from dittybag.cli.task_options import (
@@ -14,10 +14,11 @@ from dittybag.cli.task_options import (
     actor_option,
     comment_option,
     fence_option,
+    local_now,
     parse_due_date,
     run_on_tasks,
 )
-from dittybag.cli.task_output import print_saved
+from dittybag.cli.task_output import print_saved, task_data
 from dittybag.cli.task_quick_add import QuickAdd
 from dittybag.cli.task_reference import find_id, find_ids, task_argument, tasks_argument
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project, in_workspace
@@ -26,6 +27,9 @@ from dittybag.domain.tasks import COMMENT_LENGTH, NOTES_LENGTH, STATUSES, Task
 
 if TYPE_CHECKING:
     from dittybag.services.workspace import WorkspaceSession
+
+#: In UTF-8, a character has at most four bytes.
+_NOTES_BYTES: Final = NOTES_LENGTH * 4
 
 
 def _parse_parent(value: str) -> int | str:
@@ -90,10 +94,12 @@ _field_options: Final = option_group(
 
 
 def _given_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that were given, reading notes from standard input if they are `-`."""
-    if fields.get("notes") == STREAM:
-        # A character has at most four bytes in UTF-8.
-        fields["notes"] = read_text(STREAM, NOTES_LENGTH * 4)
+    """Return the fields that were given, reading notes or a comment from standard input if they are `-`."""
+    for name, max_bytes in (("notes", _NOTES_BYTES), ("comment", COMMENT_LENGTH * 4)):
+        if fields.get(name) == STREAM:
+            fields[name] = read_text(STREAM, max_bytes)
+    if fields["comment"] is not None and not fields["comment"].strip():
+        usage_error("The comment is empty")
     given = {name: value for name, value in fields.items() if value not in (None, ())}
     for name in ("labels", "links"):
         if name in given:
@@ -139,14 +145,18 @@ def add(title: tuple[str, ...], options: WorkspaceOptions, *, plain: bool, **fie
     quick.report_project(task)
 
 
-@click.command("update", StrictCommand)
+@click.command("edit", StrictCommand)
 @task_argument
 @click.option("--title", metavar="TEXT", type=text, help="New title.")
 @_field_options
 @fence_option
+@actor_option
 @in_project
-def update(task: str, options: WorkspaceOptions, fence: int | None, **fields: Any) -> None:
-    """Update a task. Fields that are not given stay the same.
+def edit(task: str, options: WorkspaceOptions, fence: int | None, actor: str | None, **fields: Any) -> None:
+    """Change a task. Fields that are not given stay the same.
+
+    Without options, the notes open in your editor. If someone else changes the task in the meantime, it is
+    not overwritten: both versions are shown, and your text is kept in a file.
 
     Labels, links and blockers replace those that the task has. An empty value clears the project, the
     notes, the due date, the assignee, the parent, or all labels, links or blockers.
@@ -155,27 +165,63 @@ def update(task: str, options: WorkspaceOptions, fence: int | None, **fields: An
 
     \b
     Examples:
-      dittybag task update 3 -P 5 -d "next mon"
-      dittybag task update 3 --due none --blocked-by 1 --blocked-by 2
-      dittybag task update 3 --assignee ann --comment "Ann knows this part"
+      dittybag task edit 3
+      dittybag task edit 3 -P 5 -d "next mon" --blocked-by 1 --blocked-by 2
+      dittybag task edit 3 --status review --fence 41 --comment "See the branch login"
+      git log -1 | dittybag task edit 3 --comment -
     """
     given = _given_fields(fields)
     if not given and options.project is None:
-        usage_error("Nothing to update: no option was given")
+        _edit_notes(options, task, fence, actor)
+        return
 
     async def work(session: WorkspaceSession) -> tuple[Task, dict[int, str]]:
+        session = acting_as(session, actor)
         if options.project is not None:
             given["project"] = await _new_project(session, options.project)
-        number = await find_id(session, task)
-        return await run_on_tasks(
-            session,
-            [number],
-            fence,
-            lambda: session.workspace.tasks.update(session.caller, number, fence=fence, **given),
-        )
+        return await _update(session, await find_id(session, task), fence, **given)
 
     updated, taken = options.run(work)
     print_saved(updated, "Updated", taken)
+
+
+async def _update(
+    session: WorkspaceSession, number: int, fence: int | None, **fields: Any
+) -> tuple[Task, dict[int, str]]:
+    """Update a task, and return it and who lost it."""
+    return await run_on_tasks(
+        session,
+        [number],
+        fence,
+        lambda: session.workspace.tasks.update(session.caller, number, fence=fence, **fields),
+    )
+
+
+def _edit_notes(options: WorkspaceOptions, task: str, fence: int | None, actor: str | None) -> None:
+    from dittybag.cli.editor import edit_text, require_terminal
+
+    require_terminal("give an option; `--notes -` reads the notes from standard input")
+
+    async def get(session: WorkspaceSession) -> Task:
+        return await session.workspace.tasks.get(session.caller, await find_id(session, task))
+
+    before = options.run(get)
+    saved = edit_text(
+        f"task-{before.id}",
+        before.notes or "",
+        lambda notes: options.run(
+            lambda session: _update(
+                acting_as(session, actor), before.id, fence, version=before.version, notes=notes
+            )
+        ),
+        max_bytes=_NOTES_BYTES,
+        resume=f"dittybag task edit {before.id} --notes - <",
+        stored=lambda: options.run(get).notes or "",
+    )
+    if saved is None:
+        print_result(task_data(before, local_now()), f"Task {before.id} is unchanged")
+    else:
+        print_saved(saved[0], "Updated", saved[1])
 
 
 async def _new_project(session: WorkspaceSession, name: str) -> str:
@@ -186,34 +232,6 @@ async def _new_project(session: WorkspaceSession, name: str) -> str:
     if caller.folder is not None:
         return (await projects.create_of_folder(caller.folder, actor=caller.actor)).name
     return (await projects.of_caller(caller)).name
-
-
-@click.command("comment", StrictCommand)
-@task_argument
-@click.argument("words", metavar="TEXT", type=text, nargs=-1, required=True)
-@fence_option
-@actor_option
-@in_workspace
-def comment(
-    task: str, words: tuple[str, ...], options: WorkspaceOptions, fence: int | None, actor: str | None
-) -> None:
-    """Add a comment to a task. `-` reads standard input.
-
-    \b
-    Examples:
-      dittybag task comment 3 "The API has changed, see the link"
-      git log -1 | dittybag task comment 3 -
-    """
-    text = read_text(STREAM, COMMENT_LENGTH * 4) if words == (STREAM,) else " ".join(words)
-    if not text.strip():
-        usage_error("The comment is empty")
-
-    async def work(session: WorkspaceSession) -> Task:
-        session = acting_as(session, actor)
-        number = await find_id(session, task)
-        return await session.workspace.tasks.update(session.caller, number, fence=fence, comment=text)
-
-    print_saved(options.run(work), "Commented on")
 
 
 @click.command("delete", StrictCommand)

@@ -1,4 +1,4 @@
-"""`dittybag task next`, `claim`, `release` and `renew`: the queue of ready tasks."""
+"""`dittybag task next`, `done`, `release` and `renew`: the queue of ready tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from dittybag.cli.error_output import ExitStatus, wants_json
 from dittybag.cli.output import clip_line, hint, note, print_json, print_result
-from dittybag.cli.read_input import refuse
+from dittybag.cli.read_input import refuse, text, usage_error
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.task_options import (
     acting_as,
@@ -27,8 +27,15 @@ from dittybag.cli.task_options import (
     run_on_tasks,
     taken_data,
 )
-from dittybag.cli.task_output import claim_data, describe, format_until, print_saved, task_data
-from dittybag.cli.task_reference import find_id, task_argument
+from dittybag.cli.task_output import (
+    claim_data,
+    describe,
+    format_until,
+    print_marks,
+    print_saved,
+    task_data,
+)
+from dittybag.cli.task_reference import find_id, find_ids, task_argument, tasks_argument
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project, in_workspace
 from dittybag.domain.claims import DEFAULT_LEASE, MAX_WAIT
 from dittybag.domain.times import iso
@@ -37,6 +44,7 @@ if TYPE_CHECKING:
     from dittybag.domain.claims import Claim
     from dittybag.domain.tasks import Task
     from dittybag.services.task_queue import ClaimedTask, ClaimRequest
+    from dittybag.services.task_service import TaskMark
     from dittybag.services.workspace import WorkspaceSession
 
 #: The value of --wait without a duration.
@@ -53,7 +61,10 @@ def _parse_wait(value: str) -> float:
     return seconds
 
 
-_lease_option: Final = click.option(
+@click.command("next", StrictCommand)
+@click.argument("task", metavar="[TASK]", type=text, required=False)
+@label_option
+@click.option(
     "--lease",
     metavar="TIME",
     type=parse_seconds,
@@ -61,11 +72,6 @@ _lease_option: Final = click.option(
     show_default=True,
     help="How long you hold the task without renewing the claim.",
 )
-
-
-@click.command("next", StrictCommand)
-@label_option
-@_lease_option
 @click.option(
     "--wait",
     metavar="[TIME]",
@@ -75,12 +81,20 @@ _lease_option: Final = click.option(
     default="0s",
     help="Wait until a task is ready, at most for TIME.",
 )
+@click.option("--take", is_flag=True, help="Take TASK away from its holder.")
 @actor_option
 @in_project
 def claim_next(
-    options: WorkspaceOptions, labels: tuple[str, ...], lease: int, wait: float, actor: str | None
+    task: str | None,
+    options: WorkspaceOptions,
+    labels: tuple[str, ...],
+    lease: int,
+    *,
+    wait: float,
+    actor: str | None,
+    take: bool,
 ) -> None:
-    """Claim the best task that is ready, and print it.
+    """Claim TASK, or the best task that is ready, and print it.
 
     A task is ready if it is to do, waits for no other task, is not assigned to somebody else and nobody holds
     it. The best one has the highest priority, then the earliest due date, then the lowest number.
@@ -93,9 +107,17 @@ def claim_next(
     \b
     Examples:
       dittybag task next -p website
+      dittybag task next 3 --take
       dittybag task next --wait 10m --lease 1h --json
       while t=$(dittybag task next --wait --json --as worker-1); do ...; done
     """
+    if task is not None:
+        if labels or wait or options.project is not None:
+            usage_error("--label, --wait and --project select a task; use them without TASK")
+        _claim_task(task, options, lease, actor, take=take)
+        return
+    if take:
+        usage_error("--take requires TASK")
 
     async def work(session: WorkspaceSession) -> bool:
         session = acting_as(session, actor)
@@ -170,20 +192,8 @@ async def _hand_over(session: WorkspaceSession, found: ClaimedTask) -> None:
         raise
 
 
-@click.command("claim", StrictCommand)
-@task_argument
-@_lease_option
-@click.option("--take", is_flag=True, help="Take the task away from its holder.")
-@actor_option
-@in_workspace
-def claim(task: str, options: WorkspaceOptions, lease: int, actor: str | None, *, take: bool) -> None:
-    """Claim a task, so that nobody else works on it.
-
-    \b
-    Examples:
-      dittybag task claim 3 --lease 2h
-      dittybag task claim 3 --take
-    """
+def _claim_task(task: str, options: WorkspaceOptions, lease: int, actor: str | None, *, take: bool) -> None:
+    """Claim a certain task, and print it."""
     from dittybag.domain.errors import TaskClaimed
 
     async def work(session: WorkspaceSession) -> tuple[ClaimedTask, dict[int, str]]:
@@ -197,9 +207,48 @@ def claim(task: str, options: WorkspaceOptions, lease: int, actor: str | None, *
     try:
         found, taken = options.run(work)
     except TaskClaimed as error:
-        error.add_note(f"to take it away, run: dittybag task claim {error.id} --take")
+        error.add_note(f"to take it away, run: dittybag task next {error.id} --take")
         raise
     _print_claimed(found, taken)
+
+
+@click.command("done", StrictCommand)
+@tasks_argument
+@fence_option
+@comment_option
+@actor_option
+@in_workspace
+def done(
+    tasks: tuple[str, ...],
+    options: WorkspaceOptions,
+    fence: int | None,
+    comment: str | None,
+    actor: str | None,
+) -> None:
+    """Mark tasks as completed, all of them or none.
+
+    TASK is the number of a task, its title, or a part of its title that no other title has. Several words
+    are one title if there is such a task. To name several tasks, give numbers or whole titles.
+
+    \b
+    Examples:
+      dittybag task done 3 4
+      dittybag task done "Write tests"
+      dittybag task done 3 --fence 41 --comment "Merged as 5f2c1"
+    """
+    if fence is not None and len(set(tasks)) > 1:
+        usage_error("--fence is that of one task; give one TASK")
+
+    async def work(session: WorkspaceSession) -> tuple[list[TaskMark], dict[int, str]]:
+        session = acting_as(session, actor)
+        ids = await find_ids(session, tasks)
+        queue = session.workspace.task_queue
+        return await run_on_tasks(
+            session, ids, fence, lambda: queue.finish_all(session.caller, ids, fence=fence, comment=comment)
+        )
+
+    marks, taken = options.run(work)
+    print_marks(marks, "Completed", "Already completed:", taken)
 
 
 @click.command("release", StrictCommand)

@@ -24,14 +24,14 @@ task_argument: Final = click.argument("task", metavar="TASK", type=text)
 tasks_argument: Final = click.argument("tasks", metavar="TASK...", type=text, nargs=-1, required=True)
 
 
-async def find_id(session: WorkspaceSession, task: str, *, ended_first: bool = False) -> int:
+async def find_id(session: WorkspaceSession, task: str) -> int:
     """Return the number of a task that is named by its number, its title, or a unique part of its title.
 
-    A number need not exist. `ended_first`: prefer tasks that are done or dropped.
+    A number need not exist.
     """
     if _is_number(task):
         return int(task[:_MAX_DIGITS])
-    found = await _find_by_title(session, task, ended_first=ended_first)
+    found = await _find_by_title(session, task)
     if found is None:
         _refuse_unknown(
             task,
@@ -44,13 +44,9 @@ def _is_number(task: str) -> bool:
     return task.isascii() and task.removeprefix("-").isdigit()
 
 
-async def _find_by_title(session: WorkspaceSession, title: str, *, ended_first: bool) -> Task | None:
-    from dittybag.services.task_lookup import NamedTask
-
+async def _find_by_title(session: WorkspaceSession, title: str) -> Task | None:
     try:
-        return await session.workspace.tasks.find_named(
-            session.caller, NamedTask(title, ended_first=ended_first)
-        )
+        return await session.workspace.tasks.find_named(session.caller, title)
     except AmbiguousReference as error:
         error.add_note("give more of the title, or the number of the task")
         raise
@@ -62,24 +58,22 @@ def _refuse_unknown(title: str, *hints: str) -> NoReturn:
     )
 
 
-async def find_ids(
-    session: WorkspaceSession, tasks: Sequence[str], *, ended_first: bool = False
-) -> list[int]:
+async def find_ids(session: WorkspaceSession, tasks: Sequence[str]) -> list[int]:
     """Return the numbers of several tasks.
 
     Several words are one title if there is such a task; otherwise, each is a number or a whole title.
     """
     if len(tasks) == 1 or all(map(_is_number, tasks)):
-        return [await find_id(session, task, ended_first=ended_first) for task in tasks]
+        return [await find_id(session, task) for task in tasks]
     title = " ".join(tasks)
-    if (named := await _find_by_title(session, title, ended_first=ended_first)) is not None:
+    if (named := await _find_by_title(session, title)) is not None:
         return [named.id]
     ids, parts = [], []
     for task in tasks:
         if _is_number(task):
             ids.append(int(task[:_MAX_DIGITS]))
             continue
-        found = await _find_by_title(session, task, ended_first=ended_first)
+        found = await _find_by_title(session, task)
         if found is None:
             _refuse_unknown(title, f"nor '{clip_line(task)}'; to see tasks, run: dittybag task list")
         ids.append(found.id)

@@ -18,6 +18,7 @@ _MAX_COMMANDS: Final = 3
 _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     "browse": ("open",),
     "cat": ("show",),
+    "claim": ("next",),
     "find": ("search",),
     "grep": ("search",),
     "init": ("connect",),
@@ -32,6 +33,7 @@ _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     "setup": ("connect",),
     "start": ("serve",),
     "ui": ("open",),
+    "update": ("edit",),
     "web": ("open",),
 }
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from dittybag.domain.errors import AmbiguousReference
 from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import TaskQuery
@@ -21,24 +19,16 @@ _MAX_COMPARED: Final = 200
 _MAX_NAMED: Final = 10
 
 
-class NamedTask(Struct, frozen=True):
-    """The title of a task as a person types it: all of it, or a part that no other title has."""
-
-    title: str
-    #: Prefer tasks that are done or dropped to open ones.
-    ended_first: bool = False
-
-
-async def find_named_task(transaction: Transaction, caller: Caller, named: NamedTask) -> Task | None:
+async def find_named_task(transaction: Transaction, caller: Caller, title: str) -> Task | None:
     """Return the task with this title; otherwise the one whose title contains it.
 
     Case and accents do not matter. Among equals, open tasks come first. Raises `AmbiguousReference`.
     """
-    wanted = fold_accents(" ".join(checked_query(named.title).split()))
+    wanted = fold_accents(" ".join(checked_query(title).split()))
     query = TaskQuery(
         user=caller.user,
         view=await visible_view(transaction, caller),
-        text=named.title,
+        text=title,
         in_notes=False,
         # A whole title comes before the titles that contain it.
         order="shortest",
@@ -52,15 +42,15 @@ async def find_named_task(transaction: Transaction, caller: Caller, named: Named
     ]
     for stage in stages[: 1 if len(found) > _MAX_COMPARED else None]:
         for candidates in (
-            [task for task in stage if task.ended == named.ended_first],
-            [task for task in stage if task.ended != named.ended_first],
+            [task for task in stage if not task.ended],
+            [task for task in stage if task.ended],
         ):
             if len(candidates) > 1:
-                raise AmbiguousReference(named.title, _names(candidates))
+                raise AmbiguousReference(title, _names(candidates))
             if candidates:
                 return candidates[0]
     if len(found) > _MAX_COMPARED:
-        raise AmbiguousReference(named.title, _names(found))
+        raise AmbiguousReference(title, _names(found))
     return None
 
 

@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from dittybag.domain.task_drafts import TaskDraft, TaskImport
     from dittybag.domain.task_graph import TaskGraph
     from dittybag.services.task_details import TaskDetails
-    from dittybag.services.task_lookup import NamedTask
 
 #: The fields of a task that are lists, in which nothing occurs twice.
 _LISTS: Final = ("blocked_by", "labels", "links")
@@ -513,12 +512,12 @@ class TaskService:
         query = GraphQuery(user=caller.user, project=project, ended=ended, limit=limit or MAX_GRAPH)
         return await self._store.read(caller, task_graph, query, root, slow=True)
 
-    async def find_named(self, caller: Caller, named: NamedTask) -> Task | None:
+    async def find_named(self, caller: Caller, title: str) -> Task | None:
         """Return the task that a person names by its title; see `find_named_task`."""
         # Imported here because only a title needs it.
         from dittybag.services.task_lookup import find_named_task
 
-        return await self._store.read(caller, find_named_task, named, slow=True)
+        return await self._store.read(caller, find_named_task, title, slow=True)
 
     async def details(self, caller: Caller, id: int) -> TaskDetails:
         """Return a task with what is around it; see `task_details`."""
