@@ -72,7 +72,8 @@ def post(client: BrowserClient, number: int, action: str, seq: int = 0) -> tuple
     """Send the form of an action; return the status and the text without the number of the task."""
     fields = {name: str(seq) if value == "SEQ" else value for name, value in ACTIONS[action].items()}
     secret = client.secret_of("/p/team/tasks")
-    response = client.post(f"{BOARD}/{number}{action}", {"form_secret": secret, **fields})
+    address = "/p/team/undo" if action == "/undo" else f"{BOARD}/{number}{action}"
+    response = client.post(address, {"form_secret": secret, **fields})
     return response.status, _without_number(response.text, number)
 
 

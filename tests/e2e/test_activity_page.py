@@ -168,16 +168,15 @@ def test_an_undo_shows_its_effect_and_can_itself_be_undone(
     # Another client changes the prompt first.
     server.call("update_prompt", name="precious", content="Once more", client="zed")
     page.get_by_role("button", name="Undo and overwrite").click()
-    expect(page.get_by_role("alert")).to_contain_text("changed again in the meantime")
+    expect(page.locator(".note")).to_contain_text("changed again in the meantime")
     expect(page.locator("#undo .warning")).to_contain_text("zed changed prompt precious")
     assert content() == "Once more"
-    windows.problems.clear()
     page.get_by_role("button", name="Undo and overwrite").click()
-    expect(page.locator(".note")).to_contain_text("Undone.")
+    expect(page.locator(".note")).to_have_text("Reverted “precious”")
     expect(_newest_entry(page)).to_contain_text("via web reverted prompt precious")
     assert content() == "One\nTwo\nThree"
     page.get_by_role("button", name="Redo").click()
-    expect(page.locator(".note")).to_contain_text("Undone.")
+    expect(page.get_by_role("button", name="Undo", exact=True)).to_be_visible()
     assert content() == "Once more"
 
 
@@ -196,7 +195,7 @@ def test_a_batch_is_undone_as_a_whole(server: WebServerProcess, windows: Browser
     # Nothing else would be overwritten, so the feed undoes it at once.
     page.go_back()
     _newest_entry(page).get_by_role("button", name="Undo").click()
-    expect(page.locator(".note")).to_contain_text("Undone.")
+    expect(page.locator(".note")).to_have_text("2 items restored to how they were")
     page.goto(f"{server.origin}/p/doomed/prompts")
     expect(page.get_by_role("link", name="leaf")).to_be_visible()
     page.goto(f"{server.origin}{FEED}/1")

@@ -80,8 +80,9 @@ def test_changes_by_an_agent_appear_without_reloading(
     before = int(_count(page, "prompts"))
     server.call("create_prompt", name="from-an-agent", content="Hello")
     expect(page.locator("#count-prompts b")).to_have_text(str(before + 1))
-    expect(page.locator(".visit-group").first).to_contain_text("claude-code created 1 prompt")
-    page.locator(".visit-named a", has_text="from-an-agent").click()
+    newest = page.locator("#changes .change").first
+    expect(newest).to_contain_text("claude-code created prompt from-an-agent")
+    newest.get_by_role("link", name="from-an-agent").click()
     page.wait_for_url("**/p/default/prompts/*")
     expect(page.get_by_role("heading", level=1)).to_contain_text("from-an-agent")
 

@@ -423,7 +423,7 @@ def test_a_toast_stays_while_it_is_used_and_refuses_to_overwrite(
     expect(toast).to_contain_text("Changes saved")
     server.call("update_prompt", name="brief", content="Theirs")
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_role("alert")).to_contain_text("“brief” was changed again in the meantime")
+    expect(page.get_by_role("alert")).to_contain_text("This was changed again in the meantime")
     expect_status(windows, 409)
     page.get_by_role("button", name="Dismiss").click()
     expect(toast).to_be_empty()

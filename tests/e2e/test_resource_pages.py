@@ -288,7 +288,7 @@ def test_conflicting_edits_are_shown_and_resolved(
     page.get_by_role("link", name="Version 2").click()
     expect(page.locator(".diff .added:not(.number)")).to_contain_text("theirs")
     page.get_by_role("button", name="Restore version 2").click()
-    expect(page.get_by_text("Restored an older version of shared.txt")).to_be_visible()
+    expect(page.get_by_text("Restored version 2 as a new version")).to_be_visible()
     assert download(page, server, uri) == b"theirs\r\ntwo\r\n"
 
 

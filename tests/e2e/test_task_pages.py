@@ -322,7 +322,7 @@ def test_a_deletion_is_undone(task_server: WebServerProcess, windows: BrowserWin
     expect(status_message(page)).to_contain_text("Deleted ‘Delete me’")
     assert "notice" not in page.url
     page.get_by_role("button", name="Undo").click()
-    expect(status_message(page)).to_contain_text("Restored ‘Delete me’")
+    expect(status_message(page)).to_contain_text("Restored “Delete me”")
     assert task_server.call("task_get", task_id=task_id)["title"] == "Delete me"
 
 

@@ -88,7 +88,7 @@ async def test_an_entry_counts_only_what_the_caller_sees(session: StoreSession) 
     assert all(entry.change.project in (None, anna.project) for entry in seen.entries)
 
 
-async def test_changes_are_counted_and_undone_by_actor_since_a_change(session: StoreSession) -> None:
+async def test_actors_are_listed_and_their_changes_undone_since_a_change(session: StoreSession) -> None:
     agent, other = (
         StoreSession(session.workspace, replace(session.caller, actor=name, interface="mcp"))
         for name in ("cursor", "codex")
@@ -98,20 +98,11 @@ async def test_changes_are_counted_and_undone_by_actor_since_a_change(session: S
     await agent.prompt("after")
     await agent.change_prompt("before", title="Changed")
     await other.prompt("theirs")
-    overview = session.workspace.overview
-    activity = await overview.by_actor(session.caller, after=seen)
-    found = {(item.actor, item.interface, item.kind, item.action): item.count for item in activity.counts}
-    assert found == {
-        ("cursor", "mcp", "prompt", "create"): 1,
-        ("cursor", "mcp", "prompt", "update"): 1,
-        ("codex", "mcp", "prompt", "create"): 1,
-    }
-    assert (activity.after, activity.newest, activity.is_truncated) == (seen, seen + 3, False)
-    latest = max(item.last_at for item in activity.counts)
-    nothing = await overview.by_actor(session.caller, after=0, since=latest + 1)
-    assert nothing.counts == []
+    seen_actors = await session.workspace.overview.seen_actors(session.caller)
+    assert [(item.actor, item.interface) for item in seen_actors[:2]] == [("codex", "mcp"), ("cursor", "mcp")]
+    assert seen_actors[0].last == seen + 3
     selection = UndoSelection(project=session.project, actor="cursor", after=seen)
-    result = await session.workspace.history.undo(session.caller, selection, seen=activity.newest)
+    result = await session.workspace.history.undo(session.caller, selection, seen=seen + 3)
     assert len(result.changes) == 2
     prompts = await session.workspace.prompts.page(
         session.caller, PromptQuery(project=session.project, limit=9)

@@ -83,7 +83,7 @@ def test_the_history_of_a_prompt_links_to_its_purge(home: Path, owner: BrowserCl
     assert change.status == 200
     assert "The content was purged by" in change.text
     assert "Undo this change" not in change.text
-    undone = owner.post("/p/default/activity/2/undo", {"form_secret": owner.secret, "seen": "99"})
+    undone = owner.post("/p/default/undo", {"form_secret": owner.secret, "seq": "2", "seen": "99"})
     assert undone.status == 404
     assert "was purged by" in undone.text
 

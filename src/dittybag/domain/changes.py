@@ -101,18 +101,13 @@ class BatchCount(Struct, frozen=True):
     last: int
 
 
-class ActorCount(Struct, frozen=True):
-    """The number of changes of an actor with the same kind of entity and the same action."""
+class SeenActor(Struct, frozen=True):
+    """An actor who made changes through an interface."""
 
     actor: str
     interface: Interface | None
-    kind: Kind
-    action: Action
-    count: int
-    #: The `seq` of the first and of the last of them.
-    first: int
+    #: The `seq` and the time of the last of them.
     last: int
-    #: When the last of them was made.
     last_at: int
 
 

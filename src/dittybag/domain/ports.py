@@ -22,12 +22,12 @@ from msgspec import Struct
 from dittybag.domain.accounts import AccountEvent, Member, Role, Token, User
 from dittybag.domain.changes import (
     Action,
-    ActorCount,
     BatchCount,
     Change,
     ChangeNotification,
     Interface,
     Purged,
+    SeenActor,
 )
 from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.libraries import LibraryPrompt, LibraryReport
@@ -296,8 +296,8 @@ class ChangeRepository(Protocol):
         """Count the changes of batches by kind and action. Of the query, only its project and user matter."""
         ...
 
-    async def count_by_actor(self, query: ChangeQuery) -> list[ActorCount]:
-        """Count the matching changes by actor, interface, kind and action."""
+    async def seen_actors(self, query: ChangeQuery) -> list[SeenActor]:
+        """Return who made the matching changes, and by which interface, the latest first."""
         ...
 
     async def by_seqs(self, seqs: Sequence[int]) -> list[Change]:

@@ -1,14 +1,20 @@
-"""Counts of a project's entities, and of its changes by actor."""
+"""Counts of a project's entities, and who changed them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 from msgspec import Struct
 
-from dittybag.domain.changes import Interface
+from dittybag.domain.changes import Interface, SeenActor
 from dittybag.domain.ports import Store, Transaction
-from dittybag.services.actor_activity import count_by_actor, log_range
+from dittybag.domain.queries import ChangeQuery
 from dittybag.services.caller import Caller, ScopedStore, readable_project, reading
 from dittybag.services.task_access import visible_view
+
+#: Maximum number of recent changes to look at.
+_MAX_COUNTED: Final = 5000
 
 
 class ProjectCounts(Struct, frozen=True):
@@ -27,15 +33,29 @@ async def count_contents(transaction: Transaction, caller: Caller) -> ProjectCou
     return ProjectCounts(*await transaction.projects.count_contents(caller.project, caller.user, view))
 
 
+async def seen_actors(transaction: Transaction, caller: Caller) -> list[SeenActor]:
+    """Return who made recent changes in the caller's project and to the caller's tasks, the latest first."""
+    await readable_project(transaction, caller)
+    # The first change created the workspace.
+    after = max(await transaction.changes.newest_seq() - _MAX_COUNTED, 1)
+    return await transaction.changes.seen_actors(
+        ChangeQuery(project=caller.project, after=after, user=caller.viewer)
+    )
+
+
+def seen_clients(actors: Iterable[SeenActor]) -> list[tuple[str, int]]:
+    """Return the clients that made changes over MCP, and when each was last seen, the latest first."""
+    return [(seen.actor, seen.last_at) for seen in actors if seen.interface == "mcp"]
+
+
 class OverviewService:
-    """Counts the entities of projects and their changes."""
+    """Counts the entities of projects, and lists who changed them."""
 
     def __init__(self, store: Store) -> None:
         self._store = ScopedStore(store)
 
     count_contents = reading(count_contents, slow=True)
-    by_actor = reading(count_by_actor, slow=True)
-    log_range = reading(log_range)
+    seen_actors = reading(seen_actors, slow=True)
 
 
 def is_person(actor: str, interface: Interface | None, person: str) -> bool:

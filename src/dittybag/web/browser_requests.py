@@ -195,7 +195,7 @@ class WebRequest:
         return ListPages(current, -(-total // PER_PAGE), self._page_link)
 
     def _page_link(self, number: int) -> str:
-        return self.with_query(page=number if number > 1 else None, notice=None)
+        return self.with_query(page=number if number > 1 else None)
 
     def link(self, path: str, /, **query: object) -> str:
         """Return the URL of a page of this project, as in `request.link("/prompts", page=2)`."""

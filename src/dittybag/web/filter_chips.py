@@ -9,10 +9,8 @@ from msgspec import Struct
 
 from dittybag.web.browser_requests import WebRequest
 
-#: Query parameters that belong to the results so far: positions and notices.
-_OF_RESULTS: Final[dict[str, None]] = dict.fromkeys(
-    ("page", "first", "before", "after", "deleted", "notice", "undone")
-)
+#: Query parameters that belong to the results so far: positions.
+_OF_RESULTS: Final[dict[str, None]] = dict.fromkeys(("page", "first", "before", "after"))
 
 
 class FilterChip(Struct, frozen=True):

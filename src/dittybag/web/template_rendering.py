@@ -132,3 +132,13 @@ def render_page(
         **values,
     )
     return WebResponse(status, html.encode("utf-8", "replace"), headers=(_PRIVATE, *shown, *headers))
+
+
+def render_toast(
+    request: WebRequest, text: str, seq: int, *, is_redo: bool = False, headers: Sequence[Header] = ()
+) -> WebResponse:
+    """Render a toast as a fragment, with a button that undoes the change `seq`, or redoes what it undid."""
+    back = request.form.get("back", "")
+    return render_page(
+        request, "undoable_toast.html", headers=headers, text=text, seq=seq, offers_redo=is_redo, back=back
+    )

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.changes import ActorCount, BatchCount, Change, ChangeNotification
+from dittybag.domain.changes import BatchCount, Change, ChangeNotification, SeenActor
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.ports import PurgedStates
 from dittybag.domain.queries import ChangeQuery
@@ -99,12 +99,11 @@ class ChangeTable:
             BatchCount(batch, kind, action, int(count), last) for batch, kind, action, count, last in rows
         ]
 
-    async def count_by_actor(self, query: ChangeQuery) -> list[ActorCount]:
-        sql, bindings = await self._matching("seq, actor, interface, kind, action, at", query)
-        groups = "actor, interface, kind, action"
-        values = f"{groups}, count(*), min(seq), max(seq), max(at)"
-        sql = f"SELECT {values} FROM ({sql}) AS matching GROUP BY {groups}"
-        return [ActorCount(*row) for row in await self._driver.rows(sql, *bindings.values)]
+    async def seen_actors(self, query: ChangeQuery) -> list[SeenActor]:
+        sql, bindings = await self._matching("seq, actor, interface, at", query)
+        groups = "actor, interface"
+        sql = f"SELECT {groups}, max(seq), max(at) FROM ({sql}) AS matching GROUP BY {groups} ORDER BY 3 DESC"
+        return [SeenActor(*row) for row in await self._driver.rows(sql, *bindings.values)]
 
     async def actors(self, query: ChangeQuery) -> list[str]:
         found = {row[1] for row in await self._find("seq, actor", replace(query, limit=None))}

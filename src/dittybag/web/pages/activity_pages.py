@@ -1,4 +1,4 @@
-"""The Activity pages: the feed of changes, one change, and undo."""
+"""The Activity pages: the feed of changes, and one change."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from dittybag.domain.changes import Purged, undo_effects
 from dittybag.domain.entities import ENTITY_TYPES
-from dittybag.domain.errors import ChangedMeanwhile, ChangePurged
+from dittybag.domain.errors import ChangePurged
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.text import one_line
 from dittybag.services.change_batches import BatchPage
 from dittybag.services.history_service import UndoPlan, UndoSelection
 from dittybag.web.actor_marks import ActorMarks
-from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number, redirect
+from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number
 from dittybag.web.entity_diffs import differences
 from dittybag.web.filter_chips import FilterChip, filter_chips, without_filters
 from dittybag.web.pages.change_display import format_row, group_by_day
@@ -57,7 +57,6 @@ async def show_feed(request: WebRequest) -> WebResponse:
     marks = ActorMarks(actors)
     if query.actor is not None and query.actor not in actors:
         actors.append(query.actor)
-    undone = request.int_parameter("undone")
     return render_page(
         request,
         "activity/activity_list.html",
@@ -71,7 +70,6 @@ async def show_feed(request: WebRequest) -> WebResponse:
         kinds=[(kind, f"{kind.capitalize()}s") for kind in ENTITY_TYPES],
         is_newest=page.newer is None,
         seen=page.newest,
-        undone=undone if request.can_write and undone else 0,
         sees_all=request.caller.principal is None,
         newer=None if page.newer is None else _feed_link(request, after=page.newer),
         newest=_feed_link(request),
@@ -121,7 +119,7 @@ def _page_values(request: WebRequest, page: BatchPage, marks: ActorMarks) -> dic
     return {"page": page, "days": group_by_day(request, page, marks), "older": older}
 
 
-async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
+async def show_change(request: WebRequest) -> WebResponse:
     """Show one change: its diff and the effects of an undo."""
     seq = request.number_in_path("seq")
     if request.is_fragment and "batch" in request.query:
@@ -138,7 +136,6 @@ async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
     return render_page(
         request,
         "activity/change_view.html",
-        status=409 if problem else 200,
         row=row,
         parts=parts,
         purged=change.purged,
@@ -149,7 +146,6 @@ async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
         more=0 if undoing is None else len(effects) - _MAX_NAMED + undoing.total - len(undoing.changes),
         later=[format_row(request, item) for item in later[:_MAX_NAMED]],
         more_later=len(later) - _MAX_NAMED,
-        problem=problem,
     )
 
 
@@ -174,24 +170,3 @@ async def _plan_undo(request: WebRequest, seq: int) -> UndoPlan | None:
         )
     except ChangePurged:
         return None
-
-
-async def undo_change(request: WebRequest) -> WebResponse:
-    """Undo a change and the rest of its batch."""
-    seq = request.number_in_path("seq")
-    seen = request.number_in_form("seen")
-    if request.form.get("review") == "if-needed":
-        # From a list, where the effects of an undo are not shown.
-        undoing = await _plan_undo(request, seq)
-        if undoing is None or undoing.later:
-            return redirect(request.link(f"/activity/{seq}"))
-    try:
-        result = await request.workspace.history.undo(request.caller, UndoSelection(seq=seq), seen=seen)
-    except ChangedMeanwhile:
-        return await show_change(
-            request,
-            "Some of these items were changed again in the meantime. Review the changes and try again.",
-        )
-    if result.by is None:
-        return redirect(request.link("/activity"), "Nothing to undo: everything is already as it was before")
-    return redirect(request.link("/activity", undone=result.by))

@@ -1,4 +1,4 @@
-"""Actions on the selected rows of a list: tag, move, complete, set a priority, delete, export and undo."""
+"""Actions on the selected rows of a list: tag, move, complete, set a priority, delete and export."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dittybag.domain.display import format_count
 from dittybag.domain.entities import Kind
-from dittybag.domain.errors import ChangedMeanwhile, DittybagError, Invalid, Problem
+from dittybag.domain.errors import DittybagError, Invalid, Problem
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
@@ -19,7 +19,7 @@ from dittybag.services.prompt_service import PromptAddress
 from dittybag.web.browser_requests import WebRequest, WebResponse, parse_number, redirect, status_of
 from dittybag.web.pages.entity_history import latest_change
 from dittybag.web.task_display import PRIORITY_NAMES
-from dittybag.web.template_rendering import render_page
+from dittybag.web.template_rendering import render_page, render_toast
 
 MAX_SELECTED: Final = 500
 #: An export is built in memory.
@@ -54,10 +54,10 @@ async def change_selected(kind: Kind, request: WebRequest) -> WebResponse:
     except DittybagError as error:
         return _refuse(request, str(error), status_of(error))
     if not result.changed:
-        return _report(request, kind, f"Nothing to change: already {result.verb}", None)
+        return _report(request, kind, f"Nothing to change: already {result.verb}")
     change = await latest_change(request, kind, result.changed)
     text = f"{format_count(result.count, kind)} {result.verb}"
-    return _report(request, kind, text, None if change is None else change.seq)
+    return _report(request, kind, text, 0 if change is None else change.seq)
 
 
 def _selected_ids(request: WebRequest) -> list[str]:
@@ -237,60 +237,22 @@ async def _projects(request: WebRequest, kind: Kind) -> list[Project]:
     return [size.project for size in await request.workspace.projects.all(request.caller)]
 
 
-# Undo
-
-
-async def undo_tasks(request: WebRequest) -> WebResponse:
-    """Undo an action on several tasks, or redo it: they may belong to several projects."""
-    try:
-        result = await request.workspace.tasks.undo_batch(request.caller, request.number_in_form("seq"))
-    except ChangedMeanwhile:
-        message = (
-            "Some of these tasks were changed again in the meantime, so nothing was undone. See Activity."
-        )
-        return _refuse(request, message, 409)
-    except DittybagError as error:
-        return _refuse(request, str(error), status_of(error))
-    is_redo = request.form.get("redo") == "1"
-    text = f"{format_count(len(result.changes), 'task')} restored to how they were"
-    return _report(request, "task", text, result.by, is_redo=not is_redo)
-
-
 # Responses
 
 
-def _report(
-    request: WebRequest, kind: Kind, text: str, seq: int | None, *, is_redo: bool = False
-) -> WebResponse:
+def _report(request: WebRequest, kind: Kind, text: str, seq: int = 0) -> WebResponse:
     """Respond with a toast that offers undo: as a fragment, or on the list.
 
-    `seq`: a change of the batch to undo; None if nothing changed.
+    `seq`: a change of the batch to undo; 0 if nothing changed.
     """
-    back = _list_link(request, kind)
     if not request.is_fragment:
-        # Tasks have no undo without a script.
-        return redirect(back, text, undo=0 if kind == "task" else seq or 0)
-    return render_page(
-        request,
-        "selection_toast.html",
-        # Refreshes the list even if no event arrives.
-        headers=((b"hx-trigger", f"live:{kind}, selection:clear".encode()),),
-        action=request.link("/tasks/bulk/undo" if kind == "task" else "/undo") if seq else "",
-        text=text,
-        seq=seq or 0,
-        offers_redo=is_redo,
-        back=back,
-    )
+        return redirect(request.return_link(f"/{kind}s"), text, undo=seq)
+    # Refreshes the list even if no event arrives.
+    trigger = (b"hx-trigger", f"live:{kind}, selection:clear".encode())
+    return render_toast(request, text, seq, headers=(trigger,))
 
 
 def _refuse(request: WebRequest, message: str, status: int) -> WebResponse:
     if request.is_fragment:
         return render_page(request, "refusal.html", status=status, message=message)
     return render_page(request, "error_page.html", status=status, message=message, hint="", code=status)
-
-
-def _list_link(request: WebRequest, kind: Kind) -> str:
-    """Return the list to go back to; any other URL in the form is ignored."""
-    page, back = request.link(f"/{kind}s"), request.form.get("back", "")
-    is_list = back == page or back.startswith(page + "?")
-    return back if is_list and back.isascii() and back.isprintable() else page

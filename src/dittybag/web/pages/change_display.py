@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.domain.changes import Action, ActorCount, BatchCount, Change
+from dittybag.domain.changes import Action, BatchCount, Change
 from dittybag.domain.display import format_count
 from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import clip
@@ -100,7 +100,7 @@ def _format_batch(
     )
 
 
-def describe_counts(counts: Iterable[BatchCount | ActorCount]) -> str:
+def describe_counts(counts: Iterable[BatchCount]) -> str:
     """Say what several changes did, as in `created 1,000 prompts and 2 tasks, deleted 1 resource`."""
     totals: dict[Action, dict[Kind, int]] = {}
     for item in counts:

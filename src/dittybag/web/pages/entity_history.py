@@ -7,7 +7,6 @@ from msgspec import Struct
 from dittybag.domain.changes import Change, Purged
 from dittybag.domain.entities import Kind
 from dittybag.domain.queries import ChangeQuery
-from dittybag.services.history_service import UndoSelection
 from dittybag.web.browser_requests import WebRequest, parse_number
 from dittybag.web.entity_diffs import changed_labels
 
@@ -45,12 +44,6 @@ async def seq_to_undo(request: WebRequest, kind: Kind, id: str, version: int | N
     if latest is None:
         return 0
     return latest.seq if version == (None if latest.after is None else latest.after.version) else 0
-
-
-async def undo_deletion(request: WebRequest, deletion: Change) -> None:
-    """Undo the deletion of an entity of this project, and the rest of its batch."""
-    selection = UndoSelection(seq=deletion.seq, project=request.caller.project)
-    await request.workspace.history.undo(request.caller, selection)
 
 
 class Version(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The Home page: what is due, what others changed, and which clients were seen."""
+"""The Home page: what is due, what was changed, and which clients were seen."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.tasks import TaskFilter, TaskListing
+from dittybag.services.project_overview import seen_clients
+from dittybag.web.actor_marks import ActorMarks
 from dittybag.web.browser_requests import WebRequest, WebResponse, project_link
-from dittybag.web.pages.task_pages import find_notice
-from dittybag.web.pages.visit_groups import visit_values
-from dittybag.web.task_display import describe_change, due_of, local_now
+from dittybag.web.pages.change_display import group_by_day
+from dittybag.web.task_display import due_of, local_now
 from dittybag.web.task_holders import holder_of
 from dittybag.web.template_rendering import render_page
-from dittybag.web.visits import continued, read_visit
 
 #: Tasks that are due within this many days are shown, and at most this many of them.
 _DUE_DAYS: Final = 7
 _MAX_DUE: Final = 10
 _MAX_CLIENTS: Final = 6
+_MAX_CHANGES: Final = 10
 
 
 class DueTasks(Struct, frozen=True):
@@ -40,23 +42,18 @@ async def show(request: WebRequest) -> WebResponse:
     contents = await workspace.overview.count_contents(caller)
     reports = await request.context.libraries.reports()
     library_prompts = sum(report.prompts for report in reports)
-    visit = read_visit(request, *await workspace.overview.log_range(caller))
-    changed = await visit_values(request, visit)
-    notice = await find_notice(request)
+    query = ChangeQuery(project=caller.project)
+    latest = await workspace.batches.browse(caller, query, _MAX_CHANGES)
+    marks = ActorMarks(await workspace.history.actors(caller, query))
     return render_page(
         request,
         "home/home.html",
-        headers=() if request.is_fragment else (continued(visit, changed["seen"]).header(request),),
         contents=contents,
         library_prompts=library_prompts,
         is_empty=not (contents.prompts or contents.resources or contents.tasks or library_prompts),
-        **changed,
-        last_at=visit.last_at * 1_000_000,
+        days=group_by_day(request, latest, marks),
         **await _due_values(request),
-        clients=(await workspace.overview.by_actor(caller, after=0)).clients[:_MAX_CLIENTS],
-        change=notice,
-        text="" if notice is None else describe_change(notice),
-        reload="",
+        clients=seen_clients(await workspace.overview.seen_actors(caller))[:_MAX_CLIENTS],
     )
 
 

@@ -103,12 +103,11 @@ def _budget_problem(request: WebRequest) -> str:
 async def _find_agents(request: WebRequest) -> list[str]:
     """Return the agents with the access of this session that have changed something, the latest first."""
     principal, person = request.caller.principal, request.context.person
-    activity = await request.workspace.overview.by_actor(request.caller, after=0)
     found: list[str] = []
-    for count in sorted(activity.counts, key=lambda count: -count.last):
-        is_own = principal is None or count.actor.startswith(f"{principal.user} via ")
-        if is_own and not is_person(count.actor, count.interface, person):
-            found.append(count.actor)
+    for seen in await request.workspace.overview.seen_actors(request.caller):
+        is_own = principal is None or seen.actor.startswith(f"{principal.user} via ")
+        if is_own and not is_person(seen.actor, seen.interface, person):
+            found.append(seen.actor)
     return list(dict.fromkeys(found))[:_MAX_AGENTS]
 
 

@@ -10,7 +10,7 @@ from dittybag.services.pin_service import PinnedItem
 from dittybag.web.browser_requests import WebRequest, WebResponse, redirect, status_of
 from dittybag.web.pages.context_page import show_context
 from dittybag.web.pages.entity_history import latest_change
-from dittybag.web.template_rendering import render_page
+from dittybag.web.template_rendering import render_page, render_toast
 
 
 async def change_pin(request: WebRequest) -> WebResponse:
@@ -31,14 +31,10 @@ async def change_pin(request: WebRequest) -> WebResponse:
         verb = "Already pinned:" if is_pinned else "Not pinned:"
     text = f"{verb} “{_name_of(item)}”"
     seq = await _seq_to_undo(request, item.pin, is_pinned=is_pinned) if is_changed else 0
-    back = request.return_link("/context")
     if not request.is_fragment:
-        return redirect(back, text, undo=seq)
+        return redirect(request.return_link("/context"), text, undo=seq)
     # Refreshes the page even if no event arrives.
-    headers = ((b"hx-trigger", b"live:project"),)
-    return render_page(
-        request, "undone.html", headers=headers, text=text, seq=seq, offers_redo=False, back=back
-    )
+    return render_toast(request, text, seq, headers=((b"hx-trigger", b"live:project"),))
 
 
 async def _refuse(request: WebRequest, reference: str, error: DittybagError) -> WebResponse:

@@ -1,4 +1,4 @@
-"""The history of a prompt: its versions, diffs and restore."""
+"""The history of a prompt: its versions and their diffs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import Final
 
 from dittybag.domain.changes import Change, Purged
 from dittybag.domain.entities import Entity
-from dittybag.domain.errors import ChangeNotFound, ChangePurged, Conflict, PromptNotFound
+from dittybag.domain.errors import ChangeNotFound, ChangePurged, PromptNotFound
 from dittybag.domain.prompts import Prompt
 from dittybag.services.prompt_service import PromptAddress
-from dittybag.web.browser_requests import WebRequest, WebResponse, redirect
+from dittybag.web.browser_requests import WebRequest, WebResponse
 from dittybag.web.entity_diffs import differences
-from dittybag.web.pages import entity_history
-from dittybag.web.pages.entity_history import changes_of, latest_change, seq_to_undo, version_page
+from dittybag.web.pages.entity_history import changes_of, latest_change, version_page
 from dittybag.web.pages.prompt_head import stored_head
 from dittybag.web.template_rendering import render_page
 
@@ -66,27 +65,6 @@ async def show_comparison(request: WebRequest) -> WebResponse:
         to_current=to_current,
         differences=differences(_known_state(change, before), _known_state(change, after)),
     )
-
-
-async def restore_version(request: WebRequest) -> WebResponse:
-    change = await _find_change(request)
-    history = request.workspace.history
-    restored = await history.restore(request.caller, change.seq, project=request.caller.project)
-    number = change.after.version if change.after is not None else ""
-    version = None if restored is None else restored.version
-    undo = await seq_to_undo(request, "prompt", change.entity, version)
-    link = request.link(f"/prompts/{change.entity}")
-    return redirect(link, f"Restored version {number} as a new version", undo=undo)
-
-
-async def undo_deletion(request: WebRequest) -> WebResponse:
-    change = await _find_change(request)
-    if change.after is not None:
-        raise Conflict(
-            "Only a deletion can be undone here; restore an older version from the history instead"
-        )
-    await entity_history.undo_deletion(request, change)
-    return redirect(request.link(f"/prompts/{change.entity}"), "Prompt restored")
 
 
 async def _find_change(request: WebRequest) -> Change:

@@ -1,4 +1,4 @@
-"""The forms and actions of resources: create, edit, upload, replace, delete and undo."""
+"""The forms and actions of resources: create, edit, upload, replace and delete."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ async def _upload_response(request: WebRequest, saving: Awaitable[tuple[Resource
     return json_response({"name": resource.name, "link": request.link("/resources/view", uri=resource.uri)})
 
 
-# Deleting and restoring
+# Deleting
 
 
 async def delete_resource(request: WebRequest) -> WebResponse:
@@ -205,16 +205,6 @@ async def delete_resource(request: WebRequest) -> WebResponse:
     deleted, _ = await resources.delete(request.caller, found.name)
     undo = await seq_to_undo(request, "resource", deleted.id, None)
     return redirect(request.link("/resources"), f"Deleted {deleted.name}", undo=undo)
-
-
-async def restore_version(request: WebRequest) -> WebResponse:
-    restored = await request.workspace.history.restore(
-        request.caller, request.number_in_form("seq"), project=request.caller.project
-    )
-    if not isinstance(restored, Resource):
-        return redirect(request.link("/resources"), "Version restored")
-    link = request.link("/resources/view", uri=restored.uri, tab="history")
-    return redirect(link, f"Restored an older version of {restored.name}")
 
 
 def _uri(form: EntityForm) -> str:

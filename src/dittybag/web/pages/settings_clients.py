@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dittybag.domain.errors import NotAllowed
+from dittybag.services.project_overview import seen_clients
 from dittybag.web.browser_requests import WebRequest, WebResponse, redirect
 from dittybag.web.pages.settings_sections import render_section
 from dittybag.web.web_context import ClientEntry, ConnectionFailed
@@ -24,7 +25,7 @@ async def show_clients(request: WebRequest, *, problem: str = "") -> WebResponse
         status=409 if problem else 200,
         problem=problem,
         connected=[entry for entry in entries if entry.is_connected],
-        seen=(await request.workspace.overview.by_actor(request.caller, after=0)).clients[:_MAX_SEEN],
+        seen=seen_clients(await request.workspace.overview.seen_actors(request.caller))[:_MAX_SEEN],
         disconnected=next(
             (entry for entry in entries if entry.name == disconnected and not entry.is_connected), None
         ),

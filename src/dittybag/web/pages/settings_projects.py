@@ -85,14 +85,6 @@ async def delete_project(request: WebRequest) -> WebResponse:
     return redirect(project_link(here, "/settings/projects", deleted=project.id))
 
 
-async def restore_project(request: WebRequest) -> WebResponse:
-    """Undo the deletion of a project with what it contained."""
-    deletion = await request.workspace.administration.restore_project(
-        request.caller, request.number_in_form("id")
-    )
-    return _redirect(request, f"Restored {deletion.label}")
-
-
 async def share_project(request: WebRequest) -> WebResponse:
     name, user = request.form.get("project", ""), request.form.get("user", "").strip()
     role: Role = "read" if request.form.get("role") == "read" else "write"

@@ -1,4 +1,4 @@
-"""The actions on tasks: quick add, complete, reopen, move, claim, take away, delete and undo."""
+"""The actions on tasks: quick add, complete, reopen, move, claim, take away and delete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dittybag.domain.tasks import DEFAULT_PRIORITY, problems
 from dittybag.services.task_queue import ClaimRequest
 from dittybag.web.browser_requests import WebRequest, WebResponse, parse_number, redirect
 from dittybag.web.task_display import KEYS, PRIORITY_NAMES, describe_change, describe_due, local_now
-from dittybag.web.template_rendering import render_page
+from dittybag.web.template_rendering import render_page, render_toast
 
 #: Maximum length of a quick-add line.
 _MAX_LINE_LENGTH: Final = 2000
@@ -157,32 +157,10 @@ async def delete(request: WebRequest) -> WebResponse:
     return await respond_with_notice(request, task.id)
 
 
-async def undo(request: WebRequest) -> WebResponse:
-    """Undo the latest change of a task, unless it was changed again."""
-    number = request.number_in_path("id")
-    await request.workspace.tasks.undo_latest(request.caller, number, request.number_in_form("seq"))
-    return await respond_with_notice(request, number)
-
-
 async def respond_with_notice(request: WebRequest, id: int) -> WebResponse:
-    """Respond with a notice that offers undo: as a fragment, or on the next page."""
+    """Respond with a toast that offers undo: as a fragment, or on the next page."""
     change = await request.workspace.tasks.latest_change(request.caller, id)
+    text, is_redo = describe_change(change), change.action == "restore"
     if request.is_fragment:
-        return render_page(
-            request,
-            "tasks/task_notice.html",
-            headers=_REFRESH_TASKS,
-            change=change,
-            text=describe_change(change),
-            reload="",
-        )
-    back = _return_link(request, id)
-    return redirect(f"{back}{'&' if '?' in back else '?'}notice={id}.{change.seq}")
-
-
-def _return_link(request: WebRequest, id: int) -> str:
-    """Return the task page or Home to go back to; any other URL in the form is ignored."""
-    tasks, back = request.link("/tasks"), request.form.get("back", "")
-    pages = (tasks, request.link("/tasks/graph"), request.link(f"/tasks/{id}"), request.link("/"))
-    is_task_page = any(back == page or back.startswith(page + "?") for page in pages)
-    return back if is_task_page and back.isascii() and back.isprintable() else tasks
+        return render_toast(request, text, change.seq, is_redo=is_redo, headers=_REFRESH_TASKS)
+    return redirect(request.return_link("/tasks"), text, undo=change.seq, is_redo=is_redo)

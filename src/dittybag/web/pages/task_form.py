@@ -25,12 +25,10 @@ from dittybag.web.browser_requests import (
 from dittybag.web.pages.change_display import entity_link
 from dittybag.web.pages.entity_forms import FORM_ERRORS, EntityForm
 from dittybag.web.pages.task_actions import respond_with_notice
-from dittybag.web.pages.task_pages import find_notice
 from dittybag.web.task_display import (
     ENERGY_NAMES,
     PRIORITY_TITLES,
     STATUS_NAMES,
-    describe_change,
     due_of,
     effort_of,
     local_now,
@@ -207,7 +205,6 @@ async def _render_form(
     deletion: Change | None = None,
 ) -> WebResponse:
     task = details.task
-    notice = await find_notice(request)
     names = await _project_names(request)
     current = form.value("project") or task.project or ""
     # What is not a project stays selectable.
@@ -218,9 +215,6 @@ async def _render_form(
         status=status,
         form=replace(form, values={**_stored(task).values, **form.values}),
         deletion=deletion,
-        change=notice,
-        text="" if notice is None else describe_change(notice),
-        reload=request.link(f"/tasks/{task.id}"),
         due=due_of(task, local_now()),
         rendered_notes=(task.notes or "")[:_MAX_RENDERED_NOTES],
         priorities=PRIORITY_TITLES,

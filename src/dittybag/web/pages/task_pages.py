@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from dittybag.domain.changes import Change
-from dittybag.domain.errors import NotFound
 from dittybag.domain.tasks import (
     NO_PROJECT,
     TaskColumn,
@@ -17,7 +15,7 @@ from dittybag.domain.tasks import (
     TaskOrder,
     count_tasks,
 )
-from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, parse_number
+from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
 from dittybag.web.filter_chips import filter_chips, without_filters
 from dittybag.web.task_display import (
     DUE_FILTERS,
@@ -28,7 +26,6 @@ from dittybag.web.task_display import (
     STATUS_NAMES,
     BoardGrouping,
     column_title,
-    describe_change,
     describe_filters,
     due_of,
     effort_of,
@@ -64,20 +61,16 @@ async def show_tasks(request: WebRequest) -> WebResponse:
         "chips": filter_chips(request, describe_filters(filters, status)),
         "clear": without_filters(request, [*filters, "status"]),
         "sort": _sort_order(request),
-        "address": request.with_query(notice=None),
-        "tab": lambda **changes: request.with_query(notice=None, page=None, first=None, **changes),
+        "address": request.with_query(),
+        "tab": lambda **changes: request.with_query(page=None, first=None, **changes),
         **await build(request),
     }
     if request.is_fragment:
         return render_page(request, "tasks/task_region.html", **values)
-    notice = await find_notice(request)
     return render_page(
         request,
         "tasks/task_index.html",
         **values,
-        change=notice,
-        text="" if notice is None else describe_change(notice),
-        reload="",
         priorities=PRIORITY_TITLES,
         energies=ENERGY_NAMES,
         statuses=STATUS_NAMES,
@@ -106,9 +99,7 @@ async def _status_board_values(request: WebRequest) -> dict[str, Any]:
     links = {"ready": "todo", "blocked": "todo"}
     return {
         **await _column_values(request, columns, "status"),
-        "column_link": lambda key: request.with_query(
-            view="list", notice=None, by=None, status=links.get(key, key)
-        ),
+        "column_link": lambda key: request.with_query(view="list", by=None, status=links.get(key, key)),
         # The title of a blocked task's column is not that of its status.
         "moves": [(status, title) for title, status in STATUS_COLUMNS.values() if status is not None],
         "earlier": None,
@@ -133,12 +124,11 @@ async def _grouped_values(request: WebRequest, by: TaskGrouping) -> dict[str, An
     return {
         **await _column_values(request, board.columns, by),
         "column_link": lambda key: request.with_query(
-            view="list", notice=None, first=None, by=None, **{by: key or NO_PROJECT}
+            view="list", first=None, by=None, **{by: key or NO_PROJECT}
         ),
         "moves": [(column.key, column_title(by, column.key)) for column in board.columns],
-        "earlier": first and request.with_query(first=max(first - _MAX_COLUMNS, 0) or None, notice=None),
-        "later": first + _MAX_COLUMNS < board.count
-        and request.with_query(first=first + _MAX_COLUMNS, notice=None),
+        "earlier": first and request.with_query(first=max(first - _MAX_COLUMNS, 0) or None),
+        "later": first + _MAX_COLUMNS < board.count and request.with_query(first=first + _MAX_COLUMNS),
         "hidden_columns": board.count - len(board.columns),
     }
 
@@ -185,18 +175,6 @@ async def _list_values(request: WebRequest) -> dict[str, Any]:
         "moves": list(STATUS_NAMES.items()),
         **await _card_values(request, found.tasks),
     }
-
-
-async def find_notice(request: WebRequest) -> Change | None:
-    """Return the change in the query, to offer undo, if it is still the latest change of its task."""
-    task, _, seq = request.query.get("notice", "").partition(".")
-    if (number := parse_number(task)) is None:
-        return None
-    try:
-        change = await request.workspace.tasks.latest_change(request.caller, number)
-    except NotFound:
-        return None
-    return change if str(change.seq) == seq else None
 
 
 async def suggest_projects(request: WebRequest) -> WebResponse:

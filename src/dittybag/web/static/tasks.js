@@ -4,13 +4,6 @@
 (() => {
   const region = document.getElementById("tasks");
 
-  // Offer undo only once: remove the parameter so that a reload or a bookmark does not offer it again.
-  const here = new URL(location.href);
-  if (here.searchParams.has("notice")) {
-    here.searchParams.delete("notice");
-    history.replaceState(history.state, "", here);
-  }
-
   // The task form links back to the board or list it was opened from.
   if (region) {
     const remember = () => sessionStorage.setItem("dittybag-tasks", location.pathname + location.search);
