@@ -123,7 +123,7 @@ def test_a_prompt_is_created_rendered_and_copied(server: WebServerProcess, windo
     assert page.locator("#preview script").count() == 0
     page.get_by_role("button", name="Add an argument").click()
     page.keyboard.type("version")
-    page.get_by_label("Choices").fill("1.0\n2.0")
+    page.get_by_label("Choices").fill("1.0\n2.0 <b>")
     page.get_by_label("Required").check()
     expect(page.locator("#preview .problems")).to_contain_text("line 5")
     page.get_by_role("button", name="Add an argument").click()
@@ -141,7 +141,7 @@ def test_a_prompt_is_created_rendered_and_copied(server: WebServerProcess, windo
     expect(page.get_by_role("textbox", name="Content")).to_have_value(
         re.compile(r"^\n\n# News of .*\{% if %\}$", re.DOTALL)
     )
-    expect(page.get_by_label("Choices")).to_have_value("1.0\n2.0")
+    expect(page.get_by_label("Choices")).to_have_value("1.0\n2.0 <b>")
     expect(page.get_by_label("Required")).to_be_checked()
     page.locator("#field-name").fill("")
     page.locator("#field-content").fill("\n\n# News of {{ version }}\n\n<script>alert(1)</script>")
@@ -174,6 +174,8 @@ def test_a_prompt_is_created_rendered_and_copied(server: WebServerProcess, windo
     # An agent saves an invalid template; the page shows the line.
     server.call("update_prompt", name="release-notes", content="One\n{{ version | nonsense }}")
     page.get_by_label("version").fill("3")
+    expect(page.locator("#result .problems")).to_contain_text("version must be one of 1.0, 2.0 <b>; not '3'")
+    page.get_by_label("version").fill("1.0")
     expect(page.locator("#result .problems")).to_contain_text("line 2")
     expect(page.locator("#result .problems pre")).to_have_text("{{ version | nonsense }}")
 

@@ -13,6 +13,7 @@ from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.tasks import Task
 from dittybag.exchange.progress_counter import PAGE, ProgressCallback, ProgressCounter
+from dittybag.services.lost_claims import without_claim
 
 
 class ExportSink(Protocol):
@@ -95,7 +96,11 @@ class _ExportRun:
             content = None
             if kind == "resource":
                 content = await self._transaction.content(entity.sha256)
-            self._sink.entity(self._without_others(entity), content)
+            exported = entity
+            if isinstance(entity, Task):
+                # Claims stay behind, as references to what is not exported do.
+                exported = self._without_others(await without_claim(self._transaction, entity))
+            self._sink.entity(exported, content)
             if kind != "project":
                 self._progress.step(f"{kind}s")
 
@@ -106,14 +111,12 @@ class _ExportRun:
             return bool(entity.project == self._project.name)
         return project_of(entity) == self._project.id
 
-    def _without_others(self, state: Any) -> Any:
-        """Return a state without references to projects and tasks that are not exported."""
-        if not isinstance(state, Task):
-            return state
-        is_elsewhere = self._project is not None and state.project_id != self._project.id
+    def _without_others(self, task: Task) -> Task:
+        """Return a task without references to projects and tasks that are not exported."""
+        is_elsewhere = self._project is not None and task.project_id != self._project.id
         return replace(
-            state,
-            project_id=None if is_elsewhere else state.project_id,
-            blocked_by=tuple(task for task in state.blocked_by if task in self._tasks),
-            parent=state.parent if state.parent in self._tasks else None,
+            task,
+            project_id=None if is_elsewhere else task.project_id,
+            blocked_by=tuple(other for other in task.blocked_by if other in self._tasks),
+            parent=task.parent if task.parent in self._tasks else None,
         )

@@ -21,9 +21,14 @@ from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.progress import ReportProgress
 from dittybag.domain.queries import ChangeQuery
 from dittybag.domain.resources import Resource
+from dittybag.exchange.export_data import all_entities
+from dittybag.services.entity_writes import update
+from dittybag.services.lost_claims import without_claim
 
 #: Number of changes to replay at a time.
 _CHUNK: Final = 500
+#: Who gives tasks back in the log of the target.
+_ACTOR: Final = "dittybag copy"
 
 
 class CopyResult(Struct, frozen=True):
@@ -48,7 +53,17 @@ async def copy_workspace(source: Store, target: Store, report: ReportProgress) -
         report("Copying changes", done, max(total, done))
     accounts = await source.read(_read_accounts, slow=True)
     await target.write(partial(_write_accounts, found=accounts), actor="")
-    return CopyResult(done, done - start, await _compare(source, target, report))
+    entities = await _compare(source, target, report)
+    await target.write(_give_back_tasks, actor=_ACTOR)
+    return CopyResult(done, done - start, entities)
+
+
+async def _give_back_tasks(transaction: Transaction) -> None:
+    """Let tasks be claimed again that were claimed in the source: claims are not copied."""
+    async for task in all_entities(transaction, "task"):
+        given_back = await without_claim(transaction, task)
+        if given_back != task and await transaction.claims.get(task.id) is None:
+            await update(transaction, task, status=given_back.status, assignee=given_back.assignee)
 
 
 async def _copied_seq(source: Store, target: Store) -> int:

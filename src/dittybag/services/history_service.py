@@ -470,6 +470,11 @@ async def restore_state(
     if isinstance(restored, Task) and project is not None:
         # The project may have been renamed since then.
         restored = replace(restored, project=project.name)
+    if isinstance(restored, Task) and not (isinstance(current, Task) and current.status == "doing"):
+        # Few commands restore anything.
+        from dittybag.services.lost_claims import without_claim
+
+        restored = await without_claim(transaction, restored)
     if current is not None and replace(current, version=restored.version) == restored:
         return current
     await require_unique(transaction, current, restored, project)

@@ -22,6 +22,7 @@ from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.tasks import ASSIGNEE_LENGTH, ENDED, Task, TaskStatus
 from dittybag.services.caller import Caller, ScopedStore, reading, require_write_scope, writing
 from dittybag.services.entity_writes import update
+from dittybag.services.lost_claims import unclaimed_task
 from dittybag.services.task_access import (
     find_task_or_none,
     find_writable_task,
@@ -301,3 +302,4 @@ class TaskQueueService:
     next_lapse = reading(next_lapse)
     claims_of = reading(claims_of)
     waiting_of = reading(waiting_of)
+    unclaimed = reading(unclaimed_task)

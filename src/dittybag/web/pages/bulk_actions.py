@@ -225,7 +225,8 @@ async def _load(request: WebRequest, kind: Kind, id: str) -> tuple[Prompt | Reso
     if kind == "prompt":
         return await workspace.prompts.get(caller, PromptAddress(id=id)), None
     if kind == "task":
-        return await workspace.tasks.get(caller, parse_number(id) or 0), None
+        task = await workspace.tasks.get(caller, parse_number(id) or 0)
+        return await workspace.task_queue.unclaimed(caller, task), None
     resource = await workspace.resources.by_id(caller, id)
     [content] = await workspace.resources.contents(caller, [resource])
     return resource, content

@@ -1,0 +1,59 @@
+"""A task whose claim is gone is to do again; a task that a person moved to Doing stays there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.cli_runner import data, dittybag
+
+
+def finish_and_undo(home: Path) -> Path:
+    for task in ("1", "2"):
+        dittybag(home, "task", "done", task)
+        dittybag(home, "undo", "--last", "1", "--yes")
+    return home / "default.db"
+
+
+def delete_and_undo(home: Path) -> Path:
+    for task in ("1", "2"):
+        dittybag(home, "task", "delete", task)
+        dittybag(home, "undo", "--last", "1", "--yes")
+    return home / "default.db"
+
+
+def copy(home: Path) -> Path:
+    dittybag(home, "copy", "--from", str(home / "default.db"), "--to", str(home / "copy.db"))
+    return home / "copy.db"
+
+
+def export_file(home: Path) -> Path:
+    return export_and_import(home, "all.json")
+
+
+def export_folder(home: Path) -> Path:
+    return export_and_import(home, "all")
+
+
+def export_and_import(home: Path, name: str) -> Path:
+    dittybag(home, "export", str(home / name))
+    dittybag(home, "import", str(home / name), "--db", str(home / "new.db"))
+    return home / "new.db"
+
+
+@pytest.mark.parametrize("lose", [finish_and_undo, delete_and_undo, copy, export_file, export_folder])
+def test_a_task_whose_claim_is_gone_is_to_do_again(tmp_path: Path, lose: Callable[[Path], Path]) -> None:
+    dittybag(tmp_path, "task", "add", "Claimed")
+    dittybag(tmp_path, "task", "add", "Moved by a person", "--assignee", "ann")
+    assert data(dittybag(tmp_path, "task", "next", "--json", "--as", "agent"))["task"]["id"] == 1
+    dittybag(tmp_path, "task", "update", "2", "--status", "doing", variables={"DITTYBAG_ACTOR": "ann"})
+    at = str(lose(tmp_path))
+    states = {
+        task["id"]: (task["status"], task["assignee"])
+        for task in data(dittybag(tmp_path, "task", "list", "--json", "--db", at))["tasks"]
+    }
+    assert states == {1: ("todo", None), 2: ("doing", "ann")}
+    given = data(dittybag(tmp_path, "task", "next", "--json", "--as", "other", "--db", at))
+    assert given["task"]["id"] == 1
