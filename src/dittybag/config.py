@@ -93,7 +93,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     actor: str | None = None
     #: Whether this is the demo, whose workspace does not last.
     is_demo: bool = False
-    #: Whether the first write of a day makes a backup of a SQLite file.
+    #: Whether a server makes a backup of a SQLite file every day.
     auto_backup: bool = True
     #: Folders for temporary files, whose databases are not backed up automatically.
     temporary_folders: tuple[str, ...] = ()

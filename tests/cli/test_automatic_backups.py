@@ -1,22 +1,19 @@
-"""The automatic backup with the first write of a day, and the commands that find it."""
+"""The backup that a server makes after the first write of a day, and the commands that find it."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
+from select import select
 
-import msgspec
 import pytest
 
 from tests.cli.cli_runner import data, dittybag, failure
+from tests.fleet.server_fleet import wait_until
+from tests.stdio_server_process import StdioServerProcess
 
-ON = {"DITTYBAG_AUTO_BACKUP": "on"}
 TODAY = date.today()  # noqa: DTZ011  # backups are named by the local day
 
 
@@ -25,19 +22,29 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-@contextmanager
-def backup_ended(home: Path, stem: str = "default") -> Iterator[None]:
-    """Wait until the process that makes backups has ended: it holds a lock."""
-    with (home / "backups" / f"{stem}.json").open("rb") as status:
-        fcntl.flock(status, fcntl.LOCK_EX)
-        yield
+def serve(home: Path, *options: str, **variables: str) -> StdioServerProcess:
+    environment = {"DITTYBAG_HOME": str(home), "DITTYBAG_AUTO_BACKUP": "on", **variables}
+    return StdioServerProcess("dittybag", "serve", *options, env=environment)
 
 
-def write(home: Path, title: str) -> list[str]:
-    """Add a task with automatic backups, and return the files in their folder."""
-    dittybag(home, "task", "add", title, variables=ON)
-    with backup_ended(home):
-        return sorted(file.name for file in (home / "backups").iterdir())
+def add_task(server: StdioServerProcess, title: str) -> None:
+    call = {"name": "task_add", "arguments": {"tasks": [{"title": title}]}}
+    answer = server.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    assert not answer["result"].get("isError"), answer
+
+
+def stored(home: Path) -> list[str]:
+    folder = home / "backups"
+    found = sorted(file.name for file in folder.iterdir()) if folder.exists() else []
+    return [name for name in found if not name.endswith(".dittybag-part")]
+
+
+def write(home: Path, title: str, expected: list[str]) -> None:
+    """Add a task over MCP, and wait for the files in the folder with backups."""
+    with serve(home) as server:
+        server.handshake()
+        add_task(server, title)
+        wait_until(lambda: stored(home) == expected, f"{expected}, found {stored(home)}")
 
 
 def name(day: date) -> str:
@@ -47,24 +54,17 @@ def name(day: date) -> str:
 def backdate(home: Path, days: int) -> None:
     """Turn the backup of today into one for each of the days before."""
     folder = home / "backups"
-    made = []
     for before in range(1, days + 1):
-        file = folder / name(TODAY - timedelta(before))
-        shutil.copy(folder / name(TODAY), file)
-        status = file.stat()
-        made.append({"name": file.name, "bytes": status.st_size, "modified_ns": status.st_mtime_ns})
+        shutil.copy(folder / name(TODAY), folder / name(TODAY - timedelta(before)))
     (folder / name(TODAY)).unlink()
-    status_file = folder / "default.json"
-    status_file.write_bytes(msgspec.json.encode({"made": made}))
-    os.utime(status_file, (0, 0))
 
 
 def test_the_first_write_of_a_day_makes_a_backup_that_restore_and_doctor_find(home: Path) -> None:
-    assert write(home, "first") == [name(TODAY), "default.json"]
+    write(home, "first", [name(TODAY)])
     file = home / "backups" / name(TODAY)
     before = file.stat()
     assert before.st_mode & 0o777 == 0o600
-    assert write(home, "second") == [name(TODAY), "default.json"]
+    write(home, "second", [name(TODAY)])
     assert file.stat().st_mtime_ns == before.st_mtime_ns
     (listed,) = data(dittybag(home, "backup", "--list", "--json"))["backups"]
     assert (listed["file"], listed["bytes"]) == (str(file), before.st_size)
@@ -83,68 +83,40 @@ def test_the_first_write_of_a_day_makes_a_backup_that_restore_and_doctor_find(ho
 
 
 def test_the_last_seven_backups_are_kept_and_no_other_file_is_deleted(home: Path) -> None:
-    write(home, "first")
+    write(home, "first", [name(TODAY)])
     backdate(home, 7)
-    oldest = TODAY - timedelta(7)
-    foreign = [name(TODAY - timedelta(30)), "other-2020-01-01.db", "default-old.db"]
+    foreign = ["other-2020-01-01.db", "default-old.db", "default-by-hand-20200101T000000Z.db"]
     for file in foreign:
         (home / "backups" / file).write_bytes(b"mine")
-    found = write(home, "second")
-    kept = [name(TODAY - timedelta(days)) for days in range(7)]
-    assert found == sorted([*kept, *foreign, "default.json"])
-    assert name(oldest) not in found
-    # A file that somebody else has put in the place of a backup stays.
-    backdate(home, 7)
-    (home / "backups" / name(oldest)).write_bytes(b"mine")
-    assert name(oldest) in write(home, "third")
-
-
-def test_a_backup_that_is_killed_leaves_nothing_under_its_name_and_is_made_later(home: Path) -> None:
-    write(home, "first")
-    backdate(home, 1)
-    dittybag(home, "task", "add", "second", variables=ON)
-    for process in backups_of(home):
-        os.kill(process, signal.SIGKILL)
-    # In the hour after an attempt, there is no other one.
-    found = write(home, "third")
-    assert [file for file in found if file.endswith(".db")] == [name(TODAY - timedelta(1))]
-    os.utime(home / "backups" / "default.json", (0, 0))
-    assert write(home, "fourth") == [name(TODAY - timedelta(1)), name(TODAY), "default.json"]
-
-
-def backups_of(home: Path) -> Iterator[int]:
-    """The processes that make backups in a data folder."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                arguments = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if os.fsencode(home) in arguments and b"-I" in arguments:
-                yield int(entry.name)
+    write(home, "second", sorted([*(name(TODAY - timedelta(days)) for days in range(7)), *foreign]))
 
 
 def test_no_backup_is_made_where_none_is_wanted(home: Path, tmp_path: Path) -> None:
-    dittybag(home, "task", "add", "x", variables={"DITTYBAG_AUTO_BACKUP": "off"})
+    """Not if they are off, not of a database in the folder for temporary files, and not by a command."""
+    elsewhere = ("--db", str(tmp_path / "x.db"))
+    for options, variables in (((), {"DITTYBAG_AUTO_BACKUP": "off"}), (elsewhere, {"TMPDIR": str(tmp_path)})):
+        with serve(home, *options, **variables) as server:
+            server.handshake()
+            add_task(server, "x")
+            server.hang_up()
+            server.rest()
+    dittybag(home, "task", "add", "x", variables={"DITTYBAG_AUTO_BACKUP": "on"})
     assert not (home / "backups").exists()
-    note = next(
-        item for item in data(dittybag(home, "doctor", "--json"))["findings"] if item["topic"] == "backups"
-    )
-    assert note["message"] == "There are no backups in the data folder: DITTYBAG_AUTO_BACKUP is off"
-    # The folder for temporary files.
-    variables = {**ON, "TMPDIR": str(tmp_path)}
-    dittybag(home, "task", "add", "x", "--db", str(tmp_path / "x.db"), variables=variables)
-    # Commands that write nothing.
-    dittybag(home, "task", "list", variables=ON)
-    assert not (home / "backups").exists()
+    findings = data(dittybag(home, "doctor", "--json"))["findings"]
+    (note,) = [item for item in findings if item["topic"] == "backups"]
+    assert (note["level"], note["fix"]) == ("note", "dittybag backup FILE makes a backup")
 
 
-def test_a_failed_backup_is_reported_by_doctor_and_does_not_disturb_the_write(home: Path) -> None:
-    write(home, "first")
+def test_a_failed_backup_is_logged_and_does_not_disturb_the_write(home: Path) -> None:
+    write(home, "first", [name(TODAY)])
     backdate(home, 1)
     (home / "backups" / f"{name(TODAY)}-wal").write_bytes(b"x")
-    assert name(TODAY) not in write(home, "second")
-    found = data(dittybag(home, "doctor", "--json", variables=ON))
-    (warning,) = [item for item in found["findings"] if item["topic"] == "backups"]
-    assert warning["level"] == "warning"
-    assert warning["message"].startswith("The last automatic backup failed: ")
+    with serve(home) as server:
+        server.handshake()
+        add_task(server, "second")
+        assert server.process.stderr is not None
+        log = server.process.stderr.fileno()
+        assert select([log], [], [], 10)[0]
+        assert b"The automatic backup failed" in os.read(log, 4096)
+        add_task(server, "third")
+    assert name(TODAY) not in stored(home)

@@ -14,15 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag import __version__
-from dittybag.assembly.automatic_backups import (
-    database_option,
-    newest_backup,
-    restore_command,
-    stored_backups,
-)
-from dittybag.assembly.backup_names import has_automatic_backups
 from dittybag.assembly.mounts import shared_file_system
 from dittybag.assembly.store_factory import database_name, is_file
+from dittybag.assembly.stored_backups import (
+    database_option,
+    has_automatic_backups,
+    newest_restore,
+    stored_backups,
+)
 from dittybag.assembly.tool_costs import ToolCost, tool_costs
 from dittybag.config import Settings
 from dittybag.domain.display import format_count, format_moment, format_size
@@ -149,14 +148,14 @@ def _database_or_damage(settings: Settings, report: ReportProgress) -> Iterator[
         yield from _database(settings, report)
     except (StorageDamaged, StorageForeign) as error:
         found = finding_from_error("database", error)
-        yield found if newest_backup(settings) is None else replace(found, fix=_restore_command(settings))
+        yield found if newest_restore(settings) is None else replace(found, fix=_restore_command(settings))
 
 
 def _database(settings: Settings, report: ReportProgress) -> Iterator[Finding]:
     path = settings.database
     if not os.path.lexists(path):
         message = f"There is no database at {path} yet; the first command that writes creates it"
-        if newest_backup(settings) is None:
+        if newest_restore(settings) is None:
             yield Finding("note", "database", message, "Add something, or try dittybag demo")
         else:
             message = f"There is no database at {path}, but there are backups of it"
@@ -266,11 +265,11 @@ def _remedy(settings: Settings, part: CheckedPart) -> str:
 
 
 def _restore_command(settings: Settings) -> str:
-    newest = newest_backup(settings)
+    newest = newest_restore(settings)
     if newest is None:
         return f"dittybag restore BACKUP --force{database_option(settings)} (the current file is kept)"
-    made = format_moment(newest.made_at)
-    return f"{restore_command(settings, newest)} (the newest backup, from {made}; the current file is kept)"
+    made, command = newest
+    return f"{command} (the newest backup, from {made}; the current file is kept)"
 
 
 # Backups, disk, libraries

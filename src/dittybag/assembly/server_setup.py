@@ -39,7 +39,9 @@ def check_profile_and_toolsets(settings: Settings) -> None:
 async def open_server(settings: Settings, observe: Observer | None = None) -> tuple[ServerScope, Server]:
     """Open the workspace and project of the settings, and build a server for them."""
     renderer = TemplateRenderer()
-    workspace = await open_workspace(settings, renderer, replicas=settings.read_replicas)
+    workspace = await open_workspace(
+        settings, renderer, replicas=settings.read_replicas, after_commit=_daily_backup(settings)
+    )
     try:
         name = DEFAULT_PROJECT if settings.has_automatic_project else settings.project
         project = await workspace.projects.find(name)
@@ -74,6 +76,21 @@ async def open_server(settings: Settings, observe: Observer | None = None) -> tu
         state_key=shared_state_key(settings),
     )
     return server_scope, server
+
+
+def _daily_backup(settings: Settings) -> Callable[[], None]:
+    """Return what makes the backup of the day. Its modules are imported with the first write."""
+    note_commit: Callable[[], None] | None = None
+
+    def after_commit() -> None:
+        nonlocal note_commit
+        if note_commit is None:
+            from dittybag.assembly.automatic_backups import DailyBackup
+
+            note_commit = DailyBackup(settings).note_commit
+        note_commit()
+
+    return after_commit
 
 
 def _may_be_one_of_many(settings: Settings) -> bool:

@@ -12,9 +12,8 @@ from typing import Final, TypeVar
 from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag import files
-from dittybag.assembly.automatic_backups import stored_backups
-from dittybag.assembly.backup_names import BackupNames, has_automatic_backups
 from dittybag.assembly.store_factory import is_file
+from dittybag.assembly.stored_backups import BackupFolder, has_automatic_backups, stored_backups
 from dittybag.config import Settings
 from dittybag.domain.display import format_size
 from dittybag.domain.errors import DittybagError, Invalid
@@ -104,15 +103,11 @@ class LocalMaintenance:
             raise MaintenanceFailed(
                 f"There are {len(made)} backups that were made by hand. Delete some of them first"
             )
-        names = BackupNames(self._settings.database, self._settings.home)
-        files.make_folders(names.folder)
-        file = names.hand_made()
-        size, free = _size(self._settings.database), _free(names.folder)
-        if free < 2 * size:
-            raise MaintenanceFailed(
-                f"The disk has {format_size(free)} free, less than twice the {format_size(size)} of the "
-                "database"
-            )
+        folder = BackupFolder(self._settings)
+        files.make_folders(folder.path)
+        if problem := folder.lack_of_room(self._settings.database):
+            raise MaintenanceFailed(problem)
+        file = folder.hand_made()
         try:
             back_up(self._settings, file, force=False, report=lambda step, done=0, total=0, /: None)
         except FileRefused as error:
@@ -216,8 +211,3 @@ class LocalMaintenance:
 
 def _size(database: str) -> int:
     return sum(os.path.getsize(path) for path in (database, f"{database}-wal") if os.path.exists(path))  # noqa: PTH110, PTH202
-
-
-def _free(folder: str) -> int:
-    space = os.statvfs(folder)
-    return space.f_bavail * space.f_frsize

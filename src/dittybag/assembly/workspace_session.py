@@ -19,7 +19,6 @@ from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace, WorkspaceSession
 
 if TYPE_CHECKING:
-    from dittybag.assembly.backup_trigger import BackupTrigger
     from dittybag.library.library_service import LibraryService
     from dittybag.library.render.template_renderer import TemplateRenderer
     from dittybag.services.template_service import TemplateService
@@ -49,39 +48,20 @@ async def open_workspace(
     *,
     create: bool = True,
     replicas: Sequence[str] = (),
+    after_commit: Callable[[], None] | None = None,
 ) -> Workspace:
     """Open the database. A missing one is created, or raises `WorkspaceNotFound` without `create`.
 
-    `syntax` checks templates (default: on demand). `replicas`: the URLs of read replicas.
+    `syntax` checks templates (default: on demand). `replicas`, `after_commit`: see `open_store`.
     """
     store = await open_store(
         settings.database,
         create=create,
         read_only=settings.read_only,
         replicas=replicas,
-        after_commit=_AfterCommit(settings),
+        after_commit=after_commit,
     )
     return Workspace(store, syntax or _OnDemandSyntax())
-
-
-class _AfterCommit:
-    """Starts automatic backups. Their modules are imported with the first write."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings: Settings | None = settings
-        self._trigger: BackupTrigger | None = None
-
-    def __call__(self) -> None:
-        if self._settings is not None:
-            from dittybag.assembly.backup_names import has_automatic_backups
-
-            if has_automatic_backups(self._settings):
-                from dittybag.assembly.backup_trigger import BackupTrigger
-
-                self._trigger = BackupTrigger(self._settings)
-            self._settings = None
-        if self._trigger is not None:
-            self._trigger.note_commit()
 
 
 def with_workspace(

@@ -30,8 +30,8 @@ def command(file: str | None, options: WorkspaceOptions, *, force: bool, lists: 
     The backup is a consistent snapshot in a single file, and is verified before it is moved to FILE.
     Restore it with `dittybag restore FILE`.
 
-    The first write of a day makes a backup in the folder `backups` of the data folder; the last 7 are kept.
-    `--list` shows them, and DITTYBAG_AUTO_BACKUP=off turns this off.
+    A server makes a backup a day in the folder `backups` of the data folder; the last 7 are kept. `--list`
+    shows them, and DITTYBAG_AUTO_BACKUP=off turns this off.
 
     \b
     Examples:
@@ -72,10 +72,10 @@ def command(file: str | None, options: WorkspaceOptions, *, force: bool, lists: 
 
 
 def _print_stored_backups(settings: Settings) -> None:
-    from dittybag.assembly.automatic_backups import stored_backups
+    from dittybag.assembly.stored_backups import stored_backups
 
     found = stored_backups(settings)
-    off = "DITTYBAG_AUTO_BACKUP turns them off" if not settings.auto_backup else "the next write makes one"
+    off = "DITTYBAG_AUTO_BACKUP turns them off" if not settings.auto_backup else "a server makes one a day"
     print_list(
         {
             "backups": [

@@ -127,8 +127,8 @@ def _print_purged(items: list[PurgeItem], projects: dict[int, str], *, purged: b
 
 def _name_backups(options: WorkspaceOptions) -> None:
     """Say that automatic backups still contain what was purged."""
-    from dittybag.assembly.automatic_backups import stored_backups
     from dittybag.assembly.store_factory import is_file
+    from dittybag.assembly.stored_backups import stored_backups
 
     settings = options.settings
     if is_file(settings.database) and (found := stored_backups(settings)):

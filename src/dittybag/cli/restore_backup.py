@@ -11,7 +11,6 @@ import click
 from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.output import clip_line, format_path, hint, print_aside, print_result, progress
 from dittybag.cli.workspace_options import WorkspaceOptions
-from dittybag.domain.display import format_moment
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def _find_backup(settings: Settings, file: str) -> str:
     """Return the path of a backup; an automatic one may be given without its folder."""
     if os.path.dirname(file) or os.path.lexists(file):  # noqa: PTH120
         return file
-    from dittybag.assembly.automatic_backups import stored_backups
+    from dittybag.assembly.stored_backups import stored_backups
 
     names = {os.path.basename(one.file): one.file for one in stored_backups(settings)}  # noqa: PTH119
     return names.get(file, file)
@@ -70,12 +69,10 @@ def _find_backup(settings: Settings, file: str) -> str:
 
 def _backup_hints(settings: Settings) -> list[str]:
     """Return how to restore the newest automatic backup, if there is one."""
-    from dittybag.assembly.automatic_backups import newest_backup, restore_command
+    from dittybag.assembly.stored_backups import newest_restore
 
-    newest = newest_backup(settings)
-    if newest is None:
-        return []
-    return [f"the newest backup is from {format_moment(newest.made_at)}: {restore_command(settings, newest)}"]
+    newest = newest_restore(settings)
+    return [] if newest is None else [f"the newest backup is from {newest[0]}: {newest[1]}"]
 
 
 def printable_path(path: str) -> str:

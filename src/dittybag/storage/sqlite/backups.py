@@ -91,13 +91,8 @@ class RestoreResult(Struct, frozen=True):
     problems: list[IntegrityProblem]
 
 
-def back_up(
-    database: str, file: str, *, force: bool, report: ReportProgress, only_structure: bool = False
-) -> BackupResult:
-    """Copy a database to a file. Raises `FileRefused` and `StorageError`.
-
-    `only_structure`: check only what decides whether the backup is kept.
-    """
+def back_up(database: str, file: str, *, force: bool, report: ReportProgress) -> BackupResult:
+    """Copy a database to a file. Raises `FileRefused` and `StorageError`."""
     _require_utf8_names(file, database)
     if not os.path.lexists(database):
         raise FileRefused(database, "missing")
@@ -109,7 +104,7 @@ def back_up(
                 raise StorageTooNew(database, found=number, known=NEWEST_SCHEMA)
             _copy(source, part, report)
         with open_snapshot(part, immutable=True) as copy:
-            problems = check_structure(copy) if only_structure else check_integrity(copy, report)
+            problems = check_integrity(copy, report)
             # Without migrations there is no change log yet.
             change = newest_seq(copy) if number else 0
         if damage := [problem.message for problem in problems if problem.part == "structure"]:
