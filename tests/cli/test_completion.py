@@ -14,42 +14,33 @@ from pathlib import Path
 
 import pytest
 
-from dittybag.cli.commands import dittybag as group
-from dittybag.cli.name_completion import completed_parameters
 from dittybag.cli.serve import OPTIONS, parse_options
 from dittybag.cli.serve_command import serve_command
 from dittybag.contracts.profiles import PROFILES
-from dittybag.contracts.tool_specs import TOOLSETS
 from tests import programs
 from tests.cli.cli_runner import dittybag
-from tests.cli.command_reference import iterate_commands, root_context
 from tests.postgres_servers import PostgresServer
 from tests.stdio_server_process import ROOT
 
 SHELLS = ("bash", "zsh", "fish")
 
 
-#: A name that every shell must quote.
-ODD_NAME = "my pro$ject's"
-
-
 def completions(home: Path, line: str, **variables: str) -> list[str]:
     """Return the completions of the last word of a line."""
-    return [name for name, _ in described_completions(home, *line.split(" ")[1:], **variables)]
-
-
-def described_completions(home: Path, *words: str, **variables: str) -> list[tuple[str, str]]:
-    """Return the completions of the last word, with their descriptions, as zsh gets them."""
-    result = dittybag(home, "--", *words, variables={"_DITTYBAG_COMPLETE": "zsh", **variables})
+    asked = {
+        "_DITTYBAG_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+    }
+    result = dittybag(home, variables={**asked, **variables})
     assert result.stderr == ""
-    kind, *lines = result.stdout.splitlines()
-    return list(zip(lines[::2], lines[1::2], strict=True)) if kind == "names" else [(kind, "")]
+    return [line.partition(",")[2] for line in result.stdout.splitlines() if line]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_script_is_valid_in_its_shell(tmp_path: Path, shell: str) -> None:
     script = dittybag(tmp_path, "completion", shell).stdout
-    assert f"_DITTYBAG_COMPLETE={shell}" in script
+    assert f"_DITTYBAG_COMPLETE={shell}_complete" in script
     subprocess.run([programs.SHELLS[shell].require(), "-n"], input=script, text=True, timeout=30, check=True)
     assert list(tmp_path.iterdir()) == []
 
@@ -114,88 +105,22 @@ class ShellTerminal:
 
 LOAD_SCRIPT = {
     "bash": 'eval "$(dittybag completion bash)"',
-    "zsh": 'eval "$(dittybag completion zsh)"',
+    "zsh": 'autoload -Uz compinit && compinit -D && eval "$(dittybag completion zsh)"',
     "fish": "dittybag completion fish | source",
 }
 
 
-#: What the bash of macOS, version 3.2, lacks.
-OLD_BASH = """
-enable -n compopt
-complete() {
-    case " $* " in
-        *" nosort "*) echo "complete: nosort: invalid option name" >&2; return 2 ;;
-        *) builtin complete "$@" ;;
-    esac
-}
-"""
-
-
-def test_the_bash_of_macos_completes_names_and_files(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    dittybag(home, "project", "create", ODD_NAME)
-    (tmp_path / "a file.txt").write_text("")
-    terminal = ShellTerminal("bash", tmp_path, home)
-    try:
-        (tmp_path / "old_bash").write_text(OLD_BASH)
-        shown = terminal.type(
-            f". {tmp_path}/old_bash; {LOAD_SCRIPT['bash']}\rcd {tmp_path}; echo rea''dy\r", "ready"
-        )
-        assert "invalid option" not in shown
-        terminal.type("dittybag prompt list -p my\t", "ject")
-        shown = terminal.type("\x15dittybag import a\t", "txt")
-        shown += terminal.type("; echo do''ne\r", "done")
-        assert "not found" not in shown
-    finally:
-        terminal.close()
-
-
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_real_shell_completes_and_quotes_names(tmp_path: Path, shell: str) -> None:
+def test_a_real_shell_completes_a_name(tmp_path: Path, shell: str) -> None:
     home = tmp_path / "home"
-    dittybag(home, "project", "create", ODD_NAME)
-    dittybag(home, "prompt", "add", "greet", "Say {{ phrase }} to {{ who }}")
-    library = home / "libraries" / "team"
-    library.mkdir(parents=True)
-    (library / "commit.md").write_text("---\narguments: [{name: branch}]\n---\nMessage for {{ branch }}.")
+    dittybag(home, "prompt", "add", "greeting", "Hello")
     terminal = ShellTerminal(shell, tmp_path, home)
     try:
         terminal.type(f"{LOAD_SCRIPT[shell]}\recho rea''dy\r", "ready")
-        # Unquoted, after a quoted space, in an open quote, and after the equals sign of an option.
-        for start in ("-p my", "-p my\\ pr", '-p "my', "--project=my"):
-            terminal.type(f"dittybag prompt list {start}\t", "ject")
-            arguments = f"<-p><{ODD_NAME}>" if start.startswith("-p") else f"<--project={ODD_NAME}>"
-            terminal.type("\r", f"<prompt><list>{arguments}")
-        # A colon and an equals sign, which are the ends of words in bash.
-        terminal.type("dittybag prompt render te\t", "am:")
-        terminal.type("com\t", "mit")
-        terminal.type("bra\t", "nch=")
-        terminal.type("main\r", "<prompt><render><team:commit><branch=main>")
-        # Arguments that are given are left out.
-        terminal.type("dittybag prompt render greet phrase=hello \t", "who=")
-        terminal.type("me\r", "<prompt><render><greet><phrase=hello><who=me>")
+        terminal.type("dittybag prompt show gre\t", "ting")
+        terminal.type("\r", "<prompt><show><greeting>")
     finally:
         terminal.close()
-
-
-def test_bash_lists_numbers_of_tasks_with_their_titles(tmp_path: Path) -> None:
-    (tmp_path / "tasks.csv").write_text("title\n" + "".join(f"Task {number}\n" for number in range(1, 13)))
-    dittybag(tmp_path, "task", "import", str(tmp_path / "tasks.csv"))
-    asked = {"_DITTYBAG_COMPLETE": "bash"}
-    breaks = " \t\n\"'@><=;|&(:"
-    listed = dittybag(tmp_path, "--", "dittybag task done 1", breaks, "63", variables=asked).stdout
-    assert listed.splitlines() == ["names", "1   (Task 1)", "10  (Task 10)", "11  (Task 11)", "12  (Task 12)"]
-    inserted = dittybag(tmp_path, "--", "dittybag task done 1", breaks, "9", variables=asked).stdout
-    assert inserted.splitlines() == ["names", "1", "10", "11", "12"]
-
-
-def test_every_completed_parameter_exists() -> None:
-    known = {
-        " ".join((*ctx.command_path.split()[1:], parameter.name or ""))
-        for command, ctx in iterate_commands(group, root_context())
-        for parameter in command.params
-    }
-    assert set(completed_parameters()) - known == set()
 
 
 def test_stored_names_complete(tmp_path: Path) -> None:
@@ -204,78 +129,53 @@ def test_stored_names_complete(tmp_path: Path) -> None:
     library = home / "libraries" / "team"
     library.mkdir(parents=True)
     (library / "commit.md").write_text("Text")
-    dittybag(home, "prompt", "add", "greet", "Hi {{ tone }}", "-t", "fun", "--title", "A greeting")
-    dittybag(home, "prompt", "add", "deploy", "Deploy", "-p", "website", "-t", "ops")
+    dittybag(home, "prompt", "add", "greet", "Hello")
+    dittybag(home, "prompt", "add", "deploy", "Deploy", "-p", "website")
     dittybag(home, "resource", "add", "-", "--name", "api.md", stdin="x")
     for title in ("One", "Two", "Three"):
-        dittybag(home, "task", "add", title, "-l", "home", "--assignee", "ann")
+        dittybag(home, "task", "add", title)
     dittybag(home, "task", "done", "2")
-    dittybag(home, "user", "add", "ben")
 
-    def of(*words: str, **variables: str) -> list[str]:
-        return [name for name, _ in described_completions(home, *words, **variables)]
+    def of(line: str, **variables: str) -> list[str]:
+        return completions(home, f"dittybag {line}", **variables)
 
-    assert described_completions(home, "prompt", "show", "") == [("greet", "A greeting")]
-    assert of("prompt", "show", "x") == []
+    assert of("prompt show ") == ["greet"]
+    assert of("prompt show x") == []
     # Options before the word, the environment and the folder select the project.
-    assert of("prompt", "show", "-p", "website", "") == ["deploy"]
-    assert of("prompt", "show", "", DITTYBAG_PROJECT="website") == ["deploy"]
-    assert of("prompt", "render", "") == ["greet", "team:"]
-    assert of("prompt", "render", "team:") == ["team:commit"]
-    assert of("library", "show", "") == ["team"]
-    assert of("prompt", "list", "--tag", "") == ["fun"]
-    assert of("resource", "show", "") == ["api.md"]
-    assert of("resource", "show", "dittybag://") == ["dittybag://resources/api.md"]
-    assert described_completions(home, "task", "done", "") == [("3", "Three"), ("1", "One")]
-    assert of("task", "done", "3", "") == ["1"]
-    assert of("task", "show", "2") == ["2"]
-    assert described_completions(home, "task", "show", "t") == [("Three", "task 3")]
-    assert of("task", "add", "x", "--label", "") == ["home"]
-    assert of("history", "--actor", "", DITTYBAG_ACTOR="x") != []
-    assert of("project", "share", "website", "") == ["ben"]
-    assert of("connect", "claude-") == ["claude-code", "claude-desktop"]
-    assert of("prompt", "add", "x", "--file", "") == ["files"]
-    assert of("project", "link", "") == ["folders"]
-    assert of("task", "done", "", "--workspace", "other") == []
+    assert of("prompt show -p website ") == ["deploy"]
+    assert of("prompt show ", DITTYBAG_PROJECT="website") == ["deploy"]
+    assert of("prompt render ") == ["greet", "team:"]
+    assert of("prompt render team:") == ["team:commit"]
+    assert of("library show ") == ["team"]
+    assert of("resource show ") == ["api.md"]
+    assert of("resource show dittybag://") == ["dittybag://resources/api.md"]
+    assert set(of("task done ")) == {"1", "3"}
+    assert of("task done 3") == ["3"]
+    assert of("pin g") == ["greet"]
+    assert of("project show w") == ["website"]
+    assert of("prompt list -p w") == ["website"]
+    assert of("connect claude-") == ["claude-code", "claude-desktop"]
+    assert of("task done --workspace other ") == []
 
 
 def test_names_complete_on_postgresql(tmp_path: Path, shared_postgres: PostgresServer) -> None:
     database = {"DITTYBAG_DATABASE_URL": shared_postgres.url(schema="completed_names")}
-    dittybag(tmp_path, "prompt", "add", "greet", "Hi {{ who }}", "-t", "fun", variables=database)
-    for title in ("One", "Two"):
-        dittybag(tmp_path, "task", "add", title, "-l", "home", variables=database)
-    dittybag(tmp_path, "user", "add", "ben", variables=database)
-    for line, expected in (
-        ("prompt show g", ["greet"]),
-        ("prompt render greet ", ["who="]),
-        ("prompt list --tag ", ["fun"]),
-        ("resource show ", []),
-        ("task done ", ["2", "1"]),
-        ("task done 2", ["2"]),
-        ("task done o", ["One"]),
-        ("task add x --label ", ["home"]),
-        ("user disable ", ["ben"]),
-        ("project show ", ["default"]),
-    ):
-        assert completions(tmp_path, f"dittybag {line}", **database) == expected, line
-    assert "dittybag" in completions(tmp_path, "dittybag history --actor ", **database)
+    dittybag(tmp_path, "prompt", "add", "greet", "Hello", variables=database)
+    assert completions(tmp_path, "dittybag prompt show g", **database) == ["greet"]
+    assert completions(tmp_path, "dittybag project show ", **database) == ["default"]
 
 
 def test_commands_complete_without_creating_files(tmp_path: Path) -> None:
     assert completions(tmp_path, "dittybag do") == ["doctor"]
     assert {"backup", "doctor", "completion", "serve", "project"} <= set(completions(tmp_path, "dittybag "))
+    assert completions(tmp_path, "dittybag prompt show ") == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_options_of_serve_complete(tmp_path: Path) -> None:
-    assert set(completions(tmp_path, "dittybag serve --")) == {
-        *(name for name, _, _ in OPTIONS),
-        *("--project", "--workspace", "--db", "--help"),
-    }
+    assert {name for name, _, _ in OPTIONS} <= set(completions(tmp_path, "dittybag serve --"))
     assert completions(tmp_path, "dittybag serve --profile ") == list(PROFILES)
-    assert completions(tmp_path, "dittybag serve --profile prompt") == ["prompt-store"]
-    assert completions(tmp_path, "dittybag serve --toolsets tasks,s") == ["tasks,search"]
-    assert completions(tmp_path, "dittybag serve --toolsets ") == list(TOOLSETS)
+    assert completions(tmp_path, "dittybag serve --workspace ") == []
 
 
 def test_completed_options_are_those_that_serve_accepts() -> None:
@@ -286,20 +186,6 @@ def test_completed_options_are_those_that_serve_accepts() -> None:
     assert {name for name, _, _ in OPTIONS} < {option.opts[-1] for option in serve_command.params}
 
 
-def test_projects_and_workspaces_complete_without_creating_a_database(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    assert dittybag(home, "--", "serve", "-", variables={"_DITTYBAG_COMPLETE": "zsh"}).stdout != ""
-    assert completions(home, "dittybag serve --workspace ") == []
-    assert not home.exists()
-    dittybag(home, "project", "create", "website")
-    dittybag(home, "project", "create", "webshop", "--workspace", "other")
-    assert completions(home, "dittybag serve --project we") == ["website"]
-    assert completions(home, "dittybag serve --workspace other --project we") == ["webshop"]
-    assert completions(home, "dittybag serve --workspace ") == ["default", "other"]
-    assert completions(home, f"dittybag serve --db {home}/other.db --project we") == ["webshop"]
-    (home / "default.db").write_text("no database")
-    # An error prints nothing, not even the kind of completion.
-    broken = dittybag(
-        home, "--", "serve", "--project", "we", variables={"_DITTYBAG_COMPLETE": "zsh"}, status=1
-    )
-    assert broken.stdout + broken.stderr == ""
+def test_a_database_that_cannot_be_read_completes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "default.db").write_text("no database")
+    assert completions(tmp_path, "dittybag serve --project we") == []

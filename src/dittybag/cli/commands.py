@@ -143,10 +143,6 @@ def _print_version(*, is_verbose: bool) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command and return its exit status."""
-    if shell := os.environ.get("_DITTYBAG_COMPLETE"):
-        from dittybag.cli.shell_completion import print_completions
-
-        return print_completions(dittybag, shell, arguments)
     # An incorrect command line is reported before its options are parsed.
     use_json(is_json="--json" in arguments)
     # `None` lets click decide: colours on a terminal only.

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import click
 
 from dittybag.cli.strict_options import StrictCommand
 
-_SHELLS: Final = ("bash", "zsh", "fish")
-
 
 @click.command("completion", StrictCommand)
-@click.argument("shell", type=click.Choice(_SHELLS))
-def command(shell: str) -> None:
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> None:
     """Print a shell completion script.
 
-    Commands, options, and the names of prompts, tasks, resources, tags, libraries and projects are completed.
+    Commands, options, and the names of prompts, resources, tasks, libraries and projects are completed.
 
     \b
     Examples:
@@ -24,6 +21,8 @@ def command(shell: str) -> None:
       echo 'eval "$(dittybag completion bash)"' >> ~/.bashrc
       echo 'eval "$(dittybag completion zsh)"' >> ~/.zshrc
     """
-    from dittybag.cli.completion_scripts import SCRIPTS
+    from click.shell_completion import get_completion_class
 
-    click.echo(SCRIPTS[shell], nl=False)
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(ctx.find_root().command, {}, "dittybag", "_DITTYBAG_COMPLETE").source())

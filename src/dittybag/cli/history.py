@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
+from dittybag.cli import stored_names
 from dittybag.cli.change_output import print_changes
 from dittybag.cli.output import hint, limit_option
 from dittybag.cli.param_types import past_time
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command("history", StrictCommand)
-@click.argument("item", required=False)
+@click.argument("item", required=False, shell_complete=stored_names.items)
 @click.option("--kind", type=click.Choice(tuple(ENTITY_TYPES)), help="Only changes to this kind of item.")
 @click.option("--actor", metavar="NAME", help="Only changes by this user or client.")
 @click.option(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from dittybag.cli import stored_names
 from dittybag.cli.error_output import ExitStatus, report, report_error, wants_json
 from dittybag.cli.library_read_commands import check, list_libraries, show
 from dittybag.cli.output import format_path, json_option, print_aside, print_result, progress
@@ -85,7 +86,7 @@ def _count_prompts(added: AddResult) -> int:
 
 
 @command.command("new")
-@click.argument("name")
+@click.argument("name", shell_complete=stored_names.libraries)
 @json_option
 def new(name: str) -> None:
     """Create a library with an example prompt.
@@ -105,7 +106,7 @@ def new(name: str) -> None:
 
 
 @command.command("update")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=stored_names.libraries)
 @click.option(
     "--overwrite", is_flag=True, help="Use the files of the source; your versions are kept in another folder."
 )
@@ -130,7 +131,7 @@ def update(name: str | None, *, overwrite: bool) -> int:
 
 
 @command.command("remove")
-@click.argument("name")
+@click.argument("name", shell_complete=stored_names.libraries)
 @click.option(
     "--yes",
     is_flag=True,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
+from dittybag.cli import stored_names
 from dittybag.cli.colours import AMBER
 from dittybag.cli.error_output import ExitStatus, wants_json
 from dittybag.cli.output import clip_line, format_path, hint, json_option, print_json, print_list
@@ -70,7 +71,7 @@ def list_libraries() -> None:
 
 
 @click.command("show", StrictCommand)
-@click.argument("name")
+@click.argument("name", shell_complete=stored_names.libraries)
 @json_option
 def show(name: str) -> None:
     """Show the library NAME, or the prompt NAME:PROMPT.
@@ -135,7 +136,7 @@ def _show_library(name: str) -> None:
 
 
 @click.command("check", StrictCommand)
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=stored_names.libraries)
 @click.option("--skipped", is_flag=True, help="Also list files without prompts, with the reason.")
 @json_option
 def check(name: str | None, *, skipped: bool) -> int:

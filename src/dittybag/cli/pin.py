@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import asdict
 
+from dittybag.cli import stored_names
 from dittybag.cli.output import clip_line, print_list, print_result, terminal_safe
 from dittybag.cli.read_input import text
 from dittybag.cli.strict_options import StrictCommand
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("pin", StrictCommand)
-@click.argument("ref", type=text, required=False)
+@click.argument("ref", type=text, required=False, shell_complete=stored_names.items)
 @click.option("--list", "is_list", is_flag=True, help="List what is pinned to the project.")
 @in_project
 def command(ref: str | None, options: WorkspaceOptions, *, is_list: bool) -> None:
@@ -47,7 +48,7 @@ def command(ref: str | None, options: WorkspaceOptions, *, is_list: bool) -> Non
 
 
 @click.command("unpin", StrictCommand)
-@click.argument("ref", type=text)
+@click.argument("ref", type=text, shell_complete=stored_names.items)
 @in_project
 def unpin_command(ref: str, options: WorkspaceOptions) -> None:
     """Unpin a prompt, resource, task or library prompt.

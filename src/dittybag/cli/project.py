@@ -9,6 +9,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
+from dittybag.cli import stored_names
 from dittybag.cli.error_output import ExitStatus
 from dittybag.cli.output import clip_line, format_path, format_time, note, print_list, print_result
 from dittybag.cli.read_input import refuse, text
@@ -55,7 +56,7 @@ def list_projects(options: WorkspaceOptions) -> None:
 
 
 @command.command("show", short_help="Show a project, or that of the current folder.")
-@click.argument("name", required=False, type=text)
+@click.argument("name", required=False, type=text, shell_complete=stored_names.projects)
 @in_workspace
 def show(name: str | None, options: WorkspaceOptions) -> None:
     """Show a project and the folders that are linked to it; without NAME, the project of the current folder.
@@ -211,7 +212,7 @@ def create(name: str, options: WorkspaceOptions) -> None:
 
 
 @command.command("rename")
-@click.argument("name")
+@click.argument("name", shell_complete=stored_names.projects)
 @click.argument("new_name")
 @in_workspace
 def rename(name: str, new_name: str, options: WorkspaceOptions) -> None:
@@ -228,7 +229,7 @@ def rename(name: str, new_name: str, options: WorkspaceOptions) -> None:
 
 
 @command.command("delete")
-@click.argument("name")
+@click.argument("name", shell_complete=stored_names.projects)
 @in_workspace
 def delete(name: str, options: WorkspaceOptions) -> None:
     """Delete a project with its prompts, resources and tasks.
@@ -244,7 +245,7 @@ def delete(name: str, options: WorkspaceOptions) -> None:
 
 
 @command.command("share")
-@click.argument("name", type=text)
+@click.argument("name", type=text, shell_complete=stored_names.projects)
 @click.argument("user", type=text)
 @click.option("--read", "read_only", is_flag=True, help="Grant read access only.")
 @in_workspace
@@ -269,7 +270,7 @@ def share(name: str, user: str, options: WorkspaceOptions, *, read_only: bool) -
 
 
 @command.command("unshare")
-@click.argument("name", type=text)
+@click.argument("name", type=text, shell_complete=stored_names.projects)
 @click.argument("user", type=text)
 @click.option(
     "--open",
@@ -300,7 +301,7 @@ def unshare(name: str, user: str, options: WorkspaceOptions, *, to_all: bool) ->
 
 
 @command.command("members")
-@click.argument("name", type=text)
+@click.argument("name", type=text, shell_complete=stored_names.projects)
 @in_workspace
 def members(name: str, options: WorkspaceOptions) -> None:
     """List the members of a project.

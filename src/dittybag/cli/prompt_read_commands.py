@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import click
 import msgspec
 
+from dittybag.cli import stored_names
 from dittybag.cli.colours import GREY, TEAL
 from dittybag.cli.error_output import wants_json
 from dittybag.cli.output import (
@@ -155,7 +156,7 @@ def _row(prompt: PromptSummary) -> tuple[str, ...]:
 
 
 @click.command("show", StrictCommand)
-@click.argument("name", type=text)
+@click.argument("name", type=text, shell_complete=stored_names.prompts)
 @click.option("--raw", is_flag=True, help="Print only the content, also on a terminal.")
 @in_project
 def show(name: str, options: WorkspaceOptions, *, raw: bool) -> None:
@@ -207,7 +208,7 @@ def _describe_argument(argument: Argument) -> str:
 
 
 @click.command("render", StrictCommand)
-@click.argument("name", type=text)
+@click.argument("name", type=text, shell_complete=stored_names.all_prompts)
 @click.argument("values", metavar="[KEY=VALUE]...", type=text, nargs=-1)
 @click.option(
     "--args-json",

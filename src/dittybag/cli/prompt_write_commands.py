@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from dittybag.cli import stored_names
 from dittybag.cli.output import print_deleted, print_result
 from dittybag.cli.prompt_read_commands import get_prompt
 from dittybag.cli.prompt_saving import (
@@ -149,7 +150,7 @@ def _content(content: str | None, file: str | None) -> str | None:
 
 
 @click.command("edit", StrictCommand)
-@click.argument("name", type=text)
+@click.argument("name", type=text, shell_complete=stored_names.prompts)
 @_prompt_options
 @click.option("--name", "new_name", metavar="NAME", type=text, help="New name.")
 @in_project
@@ -215,7 +216,14 @@ def _edit_content(options: WorkspaceOptions, name: str) -> None:
 
 
 @click.command("delete", StrictCommand)
-@click.argument("names", metavar="NAME...", type=text, nargs=-1, required=True)
+@click.argument(
+    "names",
+    metavar="NAME...",
+    type=text,
+    nargs=-1,
+    required=True,
+    shell_complete=stored_names.prompts,
+)
 @in_project
 def delete(names: tuple[str, ...], options: WorkspaceOptions) -> None:
     """Delete prompts, all of them or none.

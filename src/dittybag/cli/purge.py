@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from dittybag.cli import stored_names
 from dittybag.cli.error_output import ExitStatus, report_error, wants_json
 from dittybag.cli.history import find_project_id, project_names
 from dittybag.cli.output import clip_line, confirm, note, print_aside, print_lines, print_result
@@ -26,7 +27,7 @@ _RESUME: Final = "run `dittybag purge --resume` to finish it"
 
 
 @click.command("purge", StrictCommand)
-@click.argument("ref", required=False)
+@click.argument("ref", required=False, shell_complete=stored_names.items)
 @click.option("--kind", type=click.Choice(tuple(ENTITY_TYPES)), help="The kind of REF.")
 @click.option("--keep-current", is_flag=True, help="Purge only the history, and keep the current version.")
 @click.option("--resume", is_flag=True, help="Finish a purge that was interrupted.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dittybag import files
+from dittybag.cli import stored_names
 from dittybag.cli.colours import GREY
 from dittybag.cli.error_output import ExitStatus, wants_json
 from dittybag.cli.output import (
@@ -199,7 +200,7 @@ def _row(resource: Resource) -> tuple[str, ...]:
 
 
 @command.command("show")
-@click.argument("name", metavar="NAME|URI", type=text)
+@click.argument("name", metavar="NAME|URI", type=text, shell_complete=stored_names.resources)
 @click.option("-o", "--output", metavar="FILE", help="Write to a file; `-` is standard output.")
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 @in_project
@@ -268,7 +269,7 @@ def _write_file(file: str, content: bytes, *, force: bool) -> None:
 
 
 @command.command("edit")
-@click.argument("reference", metavar="NAME|URI", type=text)
+@click.argument("reference", metavar="NAME|URI", type=text, shell_complete=stored_names.resources)
 @click.argument("file", required=False)
 @_resource_options
 @in_project
@@ -340,7 +341,14 @@ async def _update(
 
 
 @command.command("delete")
-@click.argument("names", metavar="NAME|URI...", type=text, nargs=-1, required=True)
+@click.argument(
+    "names",
+    metavar="NAME|URI...",
+    type=text,
+    nargs=-1,
+    required=True,
+    shell_complete=stored_names.resources,
+)
 @in_project
 def delete(names: tuple[str, ...], options: WorkspaceOptions) -> None:
     """Delete resources, all of them or none.

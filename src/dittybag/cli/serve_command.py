@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from dittybag.cli import serve
-from dittybag.cli.name_completion import items
 from dittybag.cli.strict_options import DB, PROJECT, WORKSPACE, StrictCommand, refuse_others, shared_values
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 _HELP: Final = """Serve MCP clients over stdio or HTTP.
 
@@ -35,25 +31,13 @@ Code sets, is the folder for --project auto.
 """
 
 
-def _complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def _complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from dittybag.contracts.profiles import PROFILES
 
-    return items(name for name in PROFILES if name.startswith(incomplete))
+    return [name for name in PROFILES if name.startswith(incomplete)]
 
 
-def _complete_toolsets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from dittybag.contracts.tool_specs import TOOLSETS
-
-    # The value is a comma-separated list; complete its last item.
-    before, comma, last = incomplete.rpartition(",")
-    others = before.split(",")
-    return items(before + comma + name for name in TOOLSETS if name.startswith(last) and name not in others)
-
-
-_VALUES: Final[dict[str, dict[str, Any]]] = {
-    "--profile": {"shell_complete": _complete_profiles},
-    "--toolsets": {"shell_complete": _complete_toolsets},
-}
+_VALUES: Final[dict[str, dict[str, Any]]] = {"--profile": {"shell_complete": _complete_profiles}}
 
 
 def _build_option(name: str, placeholder: str, about: str) -> click.Option:

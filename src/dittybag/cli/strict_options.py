@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from dittybag.cli import stored_names
 from dittybag.cli.error_output import use_json
 from dittybag.cli.read_input import text
 
@@ -50,10 +51,15 @@ PROJECT: Final = SharedOption(
     "--project",
     metavar="NAME",
     type=text,
+    shell_complete=stored_names.projects,
     help="Project, or `auto` for that of the current folder (default: `default`; for tasks, all projects).",
 )
 WORKSPACE: Final = SharedOption(
-    "--workspace", metavar="NAME", type=text, help="Name of a database in the data folder."
+    "--workspace",
+    metavar="NAME",
+    type=text,
+    shell_complete=stored_names.workspaces,
+    help="Name of a database in the data folder.",
 )
 DB: Final = SharedOption("--db", metavar="FILE", type=text, help="Path or URL of a database.")
 JSON: Final = SharedOption("--json", is_flag=True, help="Print JSON.")

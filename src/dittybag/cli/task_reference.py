@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
+from dittybag.cli import stored_names
 from dittybag.cli.error_output import ExitStatus
 from dittybag.cli.output import clip_line
 from dittybag.cli.read_input import refuse, text
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 #: A number with more digits is not that of a task.
 _MAX_DIGITS: Final = 30
 
-task_argument: Final = click.argument("task", metavar="TASK", type=text)
-tasks_argument: Final = click.argument("tasks", metavar="TASK...", type=text, nargs=-1, required=True)
+task_argument: Final = click.argument("task", metavar="TASK", type=text, shell_complete=stored_names.tasks)
+tasks_argument: Final = click.argument(
+    "tasks", metavar="TASK...", type=text, nargs=-1, required=True, shell_complete=stored_names.tasks
+)
 
 
 async def find_id(session: WorkspaceSession, task: str) -> int:
