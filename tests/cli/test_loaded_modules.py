@@ -97,7 +97,7 @@ def test_help_loads_no_store(tmp_path: Path) -> None:
     assert not modules & (
         HEAVY | ENGINE | OTHERS | {"apsw", "asyncio", "dittybag.storage", "dittybag.services"}
     )
-    require_at_most(19, modules)
+    require_at_most(20, modules)
 
 
 @pytest.mark.parametrize(("project", "count"), [((), 166), (("--project", "auto"), 172)], ids=["", "auto"])

@@ -7,18 +7,19 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
-from click.shell_completion import CompletionItem
 from msgspec.structs import replace
 
 from dittybag.config import Settings, SettingsError, home, settings_from_process, workspace_names
 from dittybag.domain.errors import DittybagError
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from dittybag.services.workspace import WorkspaceSession
 
 #: A name and what to say about it.
 _Name: TypeAlias = tuple[str, str]
-_Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+_Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
 #: At most this many names are offered.
 _MAX_NAMES: Final = 200
@@ -31,6 +32,8 @@ def _completer(find: Callable[[Settings, str], Iterable[_Name]]) -> _Complete:
     """Return a completer. It offers nothing if the names cannot be read: a message would garble the line."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
         # Its options complete to names, too.
         from dittybag.cli.strict_options import shared_values
 
