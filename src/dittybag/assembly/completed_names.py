@@ -7,8 +7,7 @@ from typing import Final, TypeVar
 
 from dittybag.assembly.store_factory import is_file
 from dittybag.config import Settings
-from dittybag.domain.prompts import Argument
-from dittybag.storage.sql.name_lookup import NameAbout, NameLookup
+from dittybag.storage.sql.name_lookup import NameLookup
 
 T = TypeVar("T")
 
@@ -19,12 +18,10 @@ _CONNECT_SECONDS: Final = 2.0
 
 __all__ = [
     "MAX_NAMES",
-    "NameAbout",
     "NameLookup",
     "library_names",
     "library_prompts",
     "read_names",
-    "selected_project",
 ]
 
 
@@ -57,21 +54,6 @@ def _read_from_server(url: str, work: Callable[[NameLookup], Awaitable[T]], limi
     return asyncio.run(run())
 
 
-async def selected_project(names: NameLookup, settings: Settings) -> int | None:
-    """Return the id of the project of the settings, or of the current folder; `None` if it does not exist."""
-    if not settings.has_automatic_project:
-        return await names.project(settings.project)
-    from dittybag.assembly.folder_links import client_folders
-    from dittybag.domain.projects import DEFAULT_PROJECT
-
-    folders = client_folders(settings)
-    folder = (folders.from_environment() or folders.from_working_folder()).folder
-    if folder is None:
-        return await names.project(DEFAULT_PROJECT)
-    key = folder.linked()
-    return key.id if key is not None and await names.is_project(key.id, key.created_at) else None
-
-
 def library_names(settings: Settings) -> list[str]:
     """Return the names of the folders that may be libraries, without reading their files."""
     from dittybag.library.library_folders import Directories
@@ -80,27 +62,20 @@ def library_names(settings: Settings) -> list[str]:
     return sorted({folder.name for folder in folders if folder.name})
 
 
-def library_prompts(settings: Settings, library: str) -> list[tuple[NameAbout, tuple[Argument, ...]]]:
-    """Return the prompts of a library, with their arguments. Only the files of this library are read."""
+def library_prompts(settings: Settings, library: str) -> list[tuple[str, str]]:
+    """Return the prompts of a library, and what to say about each. Only its own files are read."""
     from dittybag.library.library_folders import Directories
     from dittybag.protocol.lazy_asyncio import asyncio
 
     folders = Directories(settings.home, settings.known_libraries).scan().all
     folder = next((folder.root.path for folder in folders if folder.name == library), None)
-    if folder is None:
-        return []
 
-    async def read() -> list[tuple[NameAbout, tuple[Argument, ...]]]:
+    async def read() -> list[tuple[str, str]]:
         from dittybag.assembly.workspace_session import open_libraries
 
-        async with open_libraries(settings.home, settings.known_libraries, alone=folder, cached=True) as (
-            libraries,
-            _,
-        ):
+        extra = settings.known_libraries
+        async with open_libraries(settings.home, extra, alone=folder, cached=True) as (libraries, _):
             prompts = await libraries.page("", MAX_NAMES)
-        return [
-            ((f"{library}:{prompt.key}", prompt.title or prompt.description or ""), prompt.arguments)
-            for prompt in prompts
-        ]
+        return [(f"{library}:{prompt.key}", prompt.title or prompt.description or "") for prompt in prompts]
 
-    return asyncio.run(read())
+    return [] if folder is None else asyncio.run(read())

@@ -99,31 +99,19 @@ async def _find_tasks(session: WorkspaceSession, incomplete: str) -> list[_Name]
 
 
 def _find_libraries(settings: Settings, incomplete: str) -> list[_Name]:
-    from dittybag.library.library_folders import Directories
+    from dittybag.assembly.completed_names import library_names
 
-    folders = Directories(settings.home, settings.known_libraries).scan().all
-    return [(name, "") for name in sorted({folder.name for folder in folders if folder.name})]
+    return [(name, "") for name in library_names(settings)]
 
 
 def _find_library_prompts(settings: Settings, incomplete: str) -> list[_Name]:
     """Return `team:` for a library, and after the colon its prompts."""
+    from dittybag.assembly.completed_names import library_prompts
+
     library, colon, _ = incomplete.partition(":")
     if not colon:
         return [(f"{name}:", about) for name, about in _find_libraries(settings, incomplete)]
-    from dittybag.assembly.workspace_session import open_libraries
-    from dittybag.library.library_folders import Directories
-    from dittybag.protocol.lazy_asyncio import asyncio
-
-    folders = Directories(settings.home, settings.known_libraries).scan().all
-    folder = next((folder.root.path for folder in folders if folder.name == library), None)
-
-    async def read() -> list[_Name]:
-        extra = settings.known_libraries
-        async with open_libraries(settings.home, extra, alone=folder, cached=True) as (libraries, _):
-            found = await libraries.page("", _MAX_NAMES)
-        return [(f"{library}:{prompt.key}", prompt.title or prompt.description or "") for prompt in found]
-
-    return [] if folder is None else asyncio.run(read())
+    return library_prompts(settings, library)
 
 
 def _join(*completers: _Complete) -> _Complete:
