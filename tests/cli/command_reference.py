@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,8 +49,16 @@ def render_page() -> str:
     ]
     for command, ctx in iterate_commands(dittybag, top):
         level = "##" if ctx.parent is top else "###"
-        parts += [f"{level} {ctx.command_path}\n", _block(help_text(command, ctx))]
+        parts += [f"{level} {ctx.command_path}\n", _shown(command, ctx)]
     return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def _shown(command: click.Command, ctx: click.Context) -> str:
+    """Return a help text without what all commands have, and of a group only what it is for."""
+    if isinstance(command, click.Group):
+        return f"{command.help}\n"
+    help_lines = r"\nOptions:\n  -h, --help .*\n(?=\n|$)|\n  -h, --help .*"
+    return _block(re.sub(help_lines, "", help_text(command, ctx)))
 
 
 def _block(text: str) -> str:
