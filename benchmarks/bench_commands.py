@@ -36,7 +36,7 @@ _COMMANDS: Final = (
     "project list",
     "project show default",
     "library list",
-    "workspace list",
+    "workspaces",
     "user list",
     "token list",
     "history",

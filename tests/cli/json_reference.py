@@ -74,10 +74,10 @@ project rename website site
 pin greet
 prime -p default --actor bob
 unpin greet
-workspace list
+workspaces
 search review
 history
-diff 3
+history 3 --diff
 undo --yes
 restore 3
 token create --user ann --scope read --expires 30d
@@ -89,7 +89,9 @@ user enable ann
 export all.json
 import all.json --dry-run
 copy --from {database} --to copy.db
-backup backup.db
+backup create backup.db
+backup list
+backup restore backup.db --db other.db
 doctor
 connect cursor
 open --stop
@@ -324,15 +326,15 @@ def command_name(line: str) -> str:
     """Return the words of a command without its arguments."""
     first, *others = line.split()
     name = f"{first} {others[0]}" if first in GROUPS else first
-    return f"{name} {others[-1]}" if name in MODES else name
+    return f"{name} {others[-1]}" if name in MODES and others else name
 
 
 #: Commands that print JSON only with an option, or another object without it.
-MODES: Final = ("open",)
+MODES: Final = ("history", "open")
 
 
 #: Commands that have commands of their own.
-GROUPS: Final = ("project", "prompt", "resource", "task", "tag", "library", "workspace", "user", "token")
+GROUPS: Final = ("project", "prompt", "resource", "task", "tag", "library", "backup", "user", "token")
 
 
 def _sample(data: Any, member: str) -> dict[str, Any]:

@@ -66,19 +66,19 @@ def test_the_first_write_of_a_day_makes_a_backup_that_restore_and_doctor_find(ho
     assert before.st_mode & 0o777 == 0o600
     write(home, "second", [name(TODAY)])
     assert file.stat().st_mtime_ns == before.st_mtime_ns
-    (listed,) = data(dittybag(home, "backup", "--list", "--json"))["backups"]
+    (listed,) = data(dittybag(home, "backup", "list", "--json"))["backups"]
     assert (listed["file"], listed["bytes"]) == (str(file), before.st_size)
-    assert name(TODAY) in dittybag(home, "backup", "--list").stdout
-    error = failure(dittybag(home, "restore", "wrong.db", "--json", status=3))
+    assert name(TODAY) in dittybag(home, "backup", "list").stdout
+    error = failure(dittybag(home, "backup", "restore", "wrong.db", "--json", status=3))
     assert error["hints"][-1].startswith("the newest backup is from ")
-    assert error["hints"][-1].endswith(f": dittybag restore {name(TODAY)} --force")
+    assert error["hints"][-1].endswith(f": dittybag backup restore {name(TODAY)} --force")
     purged = dittybag(home, "purge", "task:2", "--yes")
     assert f"1 backup may still contain it; to delete them, run: rm {file}" in purged.stderr
     (home / "default.db").write_bytes(b"SQLite format 3\0damaged")
     found = data(dittybag(home, "doctor", "--json", status=1))
     fix = found["fixes"][0]
-    assert fix["fix"].startswith(f"dittybag restore {name(TODAY)} --force (the newest backup, from ")
-    dittybag(home, "restore", name(TODAY), "--force")
+    assert fix["fix"].startswith(f"dittybag backup restore {name(TODAY)} --force (the newest backup, from ")
+    dittybag(home, "backup", "restore", name(TODAY), "--force")
     assert [task["title"] for task in data(dittybag(home, "task", "list", "--json"))["tasks"]] == ["first"]
 
 
@@ -104,7 +104,7 @@ def test_no_backup_is_made_where_none_is_wanted(home: Path, tmp_path: Path) -> N
     assert not (home / "backups").exists()
     findings = data(dittybag(home, "doctor", "--json"))["findings"]
     (note,) = [item for item in findings if item["topic"] == "backups"]
-    assert (note["level"], note["fix"]) == ("note", "dittybag backup FILE makes a backup")
+    assert (note["level"], note["fix"]) == ("note", "dittybag backup create FILE makes a backup")
 
 
 def test_a_failed_backup_is_logged_and_does_not_disturb_the_write(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""`dittybag backup`, and `dittybag restore` of a backup."""
+"""`dittybag backup`, and `dittybag backup restore` of a backup."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def sql(path: Path, *statements: str) -> None:
 
 def test_a_backup_is_restored_to_another_database(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "b.db"
-    result = dittybag(home, "backup", str(file))
+    result = dittybag(home, "backup", "create", str(file))
     assert result.stdout == f"Backed up {home}/default.db to {file} ({format_size(file.stat().st_size)})\n"
     assert result.stderr == ""
-    result = dittybag(home, "restore", str(file), "--db", str(tmp_path / "new.db"))
+    result = dittybag(home, "backup", "restore", str(file), "--db", str(tmp_path / "new.db"))
     assert result.stdout == f"Restored {tmp_path}/new.db from {file}\n"
     assert "restart any MCP clients" in result.stderr
     assert projects(home, "--db", str(tmp_path / "new.db")) == ["default", "first"]
@@ -49,7 +49,7 @@ def test_a_backup_is_restored_to_another_database(tmp_path: Path, home: Path) ->
 
 def test_json_output_of_backup_and_restore(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "b.db"
-    backup = data(dittybag(home, "backup", str(file), "--json"))
+    backup = data(dittybag(home, "backup", "create", str(file), "--json"))
     assert backup == {
         "file": str(file),
         "database": str(home / "default.db"),
@@ -58,7 +58,7 @@ def test_json_output_of_backup_and_restore(tmp_path: Path, home: Path) -> None:
         "warnings": [],
     }
     dittybag(home, "project", "create", "second")
-    restored = data(dittybag(home, "restore", str(file), "--force", "--json"))
+    restored = data(dittybag(home, "backup", "restore", str(file), "--force", "--json"))
     previous = Path(restored.pop("aside"))
     assert restored == {"database": str(home / "default.db"), "file": str(file), "change": 2, "warnings": []}
     assert projects(home) == ["default", "first"]
@@ -67,59 +67,64 @@ def test_json_output_of_backup_and_restore(tmp_path: Path, home: Path) -> None:
 
 def test_a_workspace_is_backed_up_by_name(tmp_path: Path, home: Path) -> None:
     dittybag(home, "project", "create", "notes", "--workspace", "other")
-    dittybag(home, "backup", str(tmp_path / "b.db"), "--workspace", "other")
+    dittybag(home, "backup", "create", str(tmp_path / "b.db"), "--workspace", "other")
     assert projects(home, "--db", str(tmp_path / "b.db")) == ["default", "notes"]
 
 
 def test_existing_files_are_overwritten_only_with_force(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "b.db"
     file.write_text("dear diary")
-    refused = failure(dittybag(home, "backup", str(file), "--json", status=4))
+    refused = failure(dittybag(home, "backup", "create", str(file), "--json", status=4))
     assert refused["code"] == "EXISTS"
     assert "--force" in refused["hints"][0]
     assert file.read_text() == "dear diary"
-    dittybag(home, "backup", str(file), "--force")
+    dittybag(home, "backup", "create", str(file), "--force")
     dittybag(home, "project", "create", "second")
-    result = dittybag(home, "restore", str(file), status=4)
+    result = dittybag(home, "backup", "restore", str(file), status=4)
     assert result.stdout == ""
     assert result.stderr.startswith(
         f"error: {home}/default.db already exists\nhint: use --force to replace it; "
     )
     assert projects(home) == ["default", "first", "second"]
-    result = dittybag(home, "restore", str(file), "--force")
+    result = dittybag(home, "backup", "restore", str(file), "--force")
     assert "Previous database kept as " in result.stdout
     assert projects(home) == ["default", "first"]
 
 
 def test_backing_up_a_missing_database_does_not_create_it(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    result = dittybag(home, "backup", str(tmp_path / "b.db"), status=3)
+    result = dittybag(home, "backup", "create", str(tmp_path / "b.db"), status=3)
     assert result.stderr.startswith(f"error: File {home}/default.db does not exist\nhint: ")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_other_errors_say_what_to_do(tmp_path: Path, home: Path) -> None:
     expected = {
-        ("backup", str(tmp_path), 1): "is a folder",
-        ("backup", f"{tmp_path}/no where/b.db", 3): f"hint: create it: mkdir -p '{tmp_path}/no where'",
-        ("backup", f"{home}/default.db", 1): "is the database itself",
-        ("restore", f"{tmp_path}/none.db", 3): "none.db does not exist",
-        ("restore", f"{home}/default.db", 1): "is the database itself",
-        ("backup", f"{tmp_path}/\udcff.db", 1): "is not valid UTF-8",
+        ("backup", "create", str(tmp_path), 1): "is a folder",
+        (
+            "backup",
+            "create",
+            f"{tmp_path}/no where/b.db",
+            3,
+        ): f"hint: create it: mkdir -p '{tmp_path}/no where'",
+        ("backup", "create", f"{home}/default.db", 1): "is the database itself",
+        ("backup", "restore", f"{tmp_path}/none.db", 3): "none.db does not exist",
+        ("backup", "restore", f"{home}/default.db", 1): "is the database itself",
+        ("backup", "create", f"{tmp_path}/\udcff.db", 1): "is not valid UTF-8",
     }
-    for (command, file, status), words in expected.items():
-        result = dittybag(home, command, file, "--force", status=status)
+    for (*command, file, status), words in expected.items():
+        result = dittybag(home, *command, file, "--force", status=status)
         assert words in result.stderr
         assert result.stderr.startswith("error: ")
         assert (result.stdout, "Traceback" in result.stderr) == ("", False)
-        assert failure(dittybag(home, command, file, "--force", "--json", status=status))["hints"]
+        assert failure(dittybag(home, *command, file, "--force", "--json", status=status))["hints"]
 
 
 def test_foreign_newer_and_damaged_files_are_not_restored(tmp_path: Path, home: Path) -> None:
     diary, newer, damaged = (tmp_path / name for name in ("diary.txt", "newer.db", "damaged.db"))
     diary.write_text("dear diary\n" * 100)
     for file in (newer, damaged):
-        dittybag(home, "backup", str(file))
+        dittybag(home, "backup", "create", str(file))
     sql(newer, f"PRAGMA user_version = {NEWEST_SCHEMA + 1}")
     sql(damaged, "PRAGMA journal_mode = delete")
     content = bytearray(damaged.read_bytes())
@@ -127,7 +132,7 @@ def test_foreign_newer_and_damaged_files_are_not_restored(tmp_path: Path, home: 
     damaged.write_bytes(content)
     words = {diary: "not a Dittybag database", newer: "newer version of Dittybag", damaged: "damaged"}
     for file, expected in words.items():
-        result = dittybag(home, "restore", str(file), "--force", status=5)
+        result = dittybag(home, "backup", "restore", str(file), "--force", status=5)
         assert str(file) in result.stderr
         assert expected in result.stderr
     assert projects(home) == ["default", "first"]
@@ -137,7 +142,7 @@ def test_foreign_newer_and_damaged_files_are_not_restored(tmp_path: Path, home: 
 def test_a_damaged_search_index_is_only_a_warning(tmp_path: Path, home: Path) -> None:
     dittybag(home, "task", "add", "wash the dishes")
     sql(home / "default.db", "UPDATE task_index_data SET block = x'00' WHERE id > 10")
-    result = dittybag(home, "backup", str(tmp_path / "b.db"))
+    result = dittybag(home, "backup", "create", str(tmp_path / "b.db"))
     assert "task_index" in result.stderr
     assert "dittybag doctor" in result.stderr
     assert (tmp_path / "b.db").exists()
@@ -156,9 +161,9 @@ def test_a_running_server_keeps_working_after_a_restore(tmp_path: Path, home: Pa
     with StdioServerProcess("dittybag", "serve", env={"DITTYBAG_HOME": str(home)}) as server:
         server.handshake()
         assert '"isError":false' in call("task_create", title="Before the backup")
-        dittybag(home, "backup", str(tmp_path / "b.db"))
+        dittybag(home, "backup", "create", str(tmp_path / "b.db"))
         assert '"isError":false' in call("task_create", title="After the backup")
-        dittybag(home, "restore", str(tmp_path / "b.db"), "--force")
+        dittybag(home, "backup", "restore", str(tmp_path / "b.db"), "--force")
         listed = call("task_list")
         assert "Before the backup" in listed
         assert "After the backup" not in listed
@@ -170,7 +175,7 @@ def test_progress_is_shown_only_on_a_terminal(tmp_path: Path, home: Path) -> Non
     controller, terminal = os.openpty()
     with closing(os.fdopen(controller, "rb")) as screen:
         subprocess.run(
-            [sys.executable, "-m", "dittybag", "backup", str(tmp_path / "b.db"), "--json"],
+            [sys.executable, "-m", "dittybag", "backup", "create", str(tmp_path / "b.db"), "--json"],
             cwd=ROOT,
             env={**os.environ, "DITTYBAG_HOME": str(home)},
             stdout=subprocess.PIPE,

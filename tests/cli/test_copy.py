@@ -257,5 +257,5 @@ def test_commands_work_with_a_postgres_database(tmp_path: Path, url: str) -> Non
     dittybag(tmp_path, "undo", "--yes", variables={"DITTYBAG_DATABASE_URL": url})
     assert dittybag(tmp_path, "prompt", "show", "greeting", "--db", url).stdout == "Hello {{ who }}."
     assert "PostgreSQL" in dittybag(tmp_path, "doctor", "--db", url).stdout
-    refused = dittybag(tmp_path, "backup", str(tmp_path / "b.db"), "--db", url, status=2)
+    refused = dittybag(tmp_path, "backup", "create", str(tmp_path / "b.db"), "--db", url, status=2)
     assert "PostgreSQL" in refused.stderr

@@ -169,7 +169,7 @@ def test_a_problem_that_cannot_be_fixed_is_reported_and_left_alone(home: Path) -
         found = run_doctor(home, *options, status=1)
         assert "contents" in topics_at(found, "error")
         assert found["fixed"] == []
-    assert "dittybag restore BACKUP --force" in find_topic(found, "contents")["fix"]
+    assert "dittybag backup restore BACKUP --force" in find_topic(found, "contents")["fix"]
     assert read_files(home) == before
 
 

@@ -1,4 +1,4 @@
-"""`dittybag history`, `diff`, `undo` and `restore` of a change."""
+"""`dittybag history`, `undo` and `restore` of a change."""
 
 from __future__ import annotations
 
@@ -107,25 +107,24 @@ def test_history_rejects_invalid_arguments(tmp_path: Path, arguments: tuple[str,
     assert error["code"] == "USAGE"
 
 
-# diff
+# history --diff
 
 
 def test_diff_shows_the_changed_fields(home: Path) -> None:
-    lines = dittybag(home, "diff", "3").stdout.splitlines()
+    lines = dittybag(home, "history", "3", "--diff").stdout.splitlines()
     assert lines[0] == "prompt A review"
     assert "-title: review" in lines
     assert "+title: A review" in lines
     assert lines[-4:] == [" one", "-two", "+2", " three"]
-    fields = data(dittybag(home, "diff", "3", "--json"))["fields"]
+    fields = data(dittybag(home, "history", "3", "--diff", "--json"))["fields"]
     assert fields["content"] == {"before": "one\ntwo\nthree\n", "after": "one\n2\nthree\n"}
 
 
-def test_diff_between_two_changes_of_an_entity(home: Path) -> None:
-    dittybag(home, "prompt", "edit", "review", "--description", "Thorough")
-    fields = data(dittybag(home, "diff", "2", "5", "--json"))["fields"]
-    assert sorted(fields) == ["content", "description", "title"]
-    dittybag(home, "diff", "2", "4", status=1)
-    assert failure(dittybag(home, "diff", "9", "--json", status=3))["code"] == "CHANGE_NOT_FOUND"
+def test_diff_takes_one_change_and_no_filter(home: Path) -> None:
+    for arguments in ((), ("review",), ("0",), ("3", "--kind", "prompt"), ("3", "-p", "default")):
+        assert "error: " in dittybag(home, "history", *arguments, "--diff", status=2).stderr, arguments
+    error = failure(dittybag(home, "history", "9", "--diff", "--json", status=3))
+    assert error["code"] == "CHANGE_NOT_FOUND"
 
 
 def test_diff_of_resources(home: Path) -> None:
@@ -135,14 +134,14 @@ def test_diff_of_resources(home: Path) -> None:
         dittybag(
             home,
             "resource",
-            "add" if text.startswith("first") else "update",
+            "add" if text.startswith("first") else "edit",
             *_resource_arguments(text, file),
         )
-    assert dittybag(home, "diff", "6").stdout.splitlines()[-3:] == ["-first", "+second", " same"]
+    assert dittybag(home, "history", "6", "--diff").stdout.splitlines()[-3:] == ["-first", "+second", " same"]
     binary = home / "picture.png"
     binary.write_bytes(bytes(range(256)))
     dittybag(home, "resource", "add", str(binary))
-    assert "(256 bytes, SHA-256 " in dittybag(home, "diff", "7").stdout
+    assert "(256 bytes, SHA-256 " in dittybag(home, "history", "7", "--diff").stdout
 
 
 def _resource_arguments(text: str, file: Path) -> list[str]:
@@ -167,7 +166,7 @@ async def comment_on_task(home: Path) -> None:
 
 def test_diff_shows_the_fields_of_a_task_readably(home: Path) -> None:
     asyncio.run(comment_on_task(home))
-    added = dittybag(home, "diff", "6").stdout
+    added = dittybag(home, "history", "6", "--diff").stdout
     time = data(dittybag(home, "history", "--limit", "1", "--json"))["changes"][0]["at"]
     [first] = re.findall(r"\+(20\S+Z) ann:", added)
     assert added.splitlines()[2:] == [
@@ -179,7 +178,7 @@ def test_diff_shows_the_fields_of_a_task_readably(home: Path) -> None:
         "+lines",
     ]
     # Long texts come last, so that no other field seems to be a part of them.
-    assert dittybag(home, "diff", "7").stdout.splitlines()[2:] == [
+    assert dittybag(home, "history", "7", "--diff").stdout.splitlines()[2:] == [
         "-status: todo",
         "+status: doing",
         "+assignee: agent 7",
@@ -199,7 +198,7 @@ def test_diff_shows_the_fields_of_a_task_readably(home: Path) -> None:
 
 def test_control_characters_in_a_diff_are_replaced(home: Path) -> None:
     dittybag(home, "prompt", "add", "evil", "a\n\x1b[2Jb\n")
-    assert "\x1b[2J" not in run_in_terminal(home, "diff", "5")
+    assert "\x1b[2J" not in run_in_terminal(home, "history", "5", "--diff")
 
 
 # undo

@@ -98,7 +98,7 @@ def test_the_usual_commands_work(home: Path) -> None:
     wait_until(lambda: b"hello" in run(home, "prime", "-p", "default"), "the pack has the prompt")
     findings = msgspec.json.decode(run(home, "doctor", "--json"))["data"]["findings"]
     assert {finding["level"] for finding in findings} <= {"ok", "note"}, findings
-    run(home, "backup", str(home / "backup.db"))
+    run(home, "backup", "create", str(home / "backup.db"))
     assert run(home, "connect", "vscode", "--dry-run").decode().count("Library/Application Support/Code") > 0
 
 

@@ -101,8 +101,7 @@ def test_undo_restore_and_diff_of_a_purged_change_say_so(commands: Commands) -> 
         ("undo", "2", "--dry-run"),
         ("restore", "2"),
         ("restore", "3"),
-        ("diff", "3"),
-        ("diff", "2", "3"),
+        ("history", "3", "--diff"),
     ):
         assert commands.error(*arguments, status=3) == "PURGED", arguments
     message = commands.run("restore", "2", status=3).stderr

@@ -1,4 +1,4 @@
-"""`dittybag workspace`, and commands on a workspace that does not exist."""
+"""`dittybag workspaces`, and commands on a workspace that does not exist."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOT_CREATING = [
     ("project", "rename", "x", "y"),
     ("search", "x"),
     ("history",),
-    ("diff", "1"),
+    ("history", "1", "--diff"),
     ("undo", "--yes"),
     ("export", "out.json"),
     ("user", "list"),
@@ -119,17 +119,17 @@ def test_a_dry_run_of_an_import_creates_nothing(tmp_path: Path) -> None:
 
 
 def test_workspaces_are_listed(tmp_path: Path) -> None:
-    empty = dittybag(tmp_path, "workspace", "list")
+    empty = dittybag(tmp_path, "workspaces")
     assert (empty.stdout, empty.stderr.splitlines()[0]) == ("", "No workspaces yet")
-    assert data(dittybag(tmp_path, "workspace", "list", "--json")) == {"workspaces": []}
+    assert data(dittybag(tmp_path, "workspaces", "--json")) == {"workspaces": []}
     dittybag(tmp_path, "task", "add", "x", "--workspace", "work")
     dittybag(tmp_path, "task", "add", "x")
     (tmp_path / "other.db").write_text("not a database")
-    lines = dittybag(tmp_path, "workspace", "list").stdout.splitlines()
+    lines = dittybag(tmp_path, "workspaces").stdout.splitlines()
     assert lines[0].split() == ["workspace", "size", "modified"]
     assert [line.split()[0] for line in lines[1:]] == ["default", "work"]
     assert re.search(r"\d KiB +\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", lines[1])
-    first, second = data(dittybag(tmp_path, "workspace", "list", "--json"))["workspaces"]
+    first, second = data(dittybag(tmp_path, "workspaces", "--json"))["workspaces"]
     assert first["bytes"] > 0
     assert (second["name"], second["file"]) == ("work", str(tmp_path / "work.db"))
     assert list(second) == ["name", "file", "bytes", "modified_at"]

@@ -31,7 +31,6 @@ MARKER = "<!-- Generated below this line by: python -m tests.contracts.error_ref
 
 #: Codes that only commands have, because they concern the command line.
 COMMAND_CODES: Final = {
-    "DIFFERENT_THINGS": "`diff`: the two changes concern different things",
     "LATER_CHANGES": "`undo`: later changes would be overwritten; `--force` does it anyway",
     "NONE_READY": "`task next`: no task was ready, or became ready in time",
     "NOTHING_TO_UNDO": "`undo`: no change matches",

@@ -141,8 +141,8 @@ def test_data_is_exported_imported_and_backed_up(
         row.get_by_role("link", name="Download").click()
     copy = tmp_path / "copy.db"
     backup.value.save_as(copy)
-    dittybag(server.home, "restore", str(copy), "--db", str(tmp_path / "restored.db"))
-    (listed_backup,) = data(dittybag(server.home, "backup", "--list", "--json"))["backups"]
+    dittybag(server.home, "backup", "restore", str(copy), "--db", str(tmp_path / "restored.db"))
+    (listed_backup,) = data(dittybag(server.home, "backup", "list", "--json"))["backups"]
     assert (listed_backup["automatic"], listed_backup["bytes"]) == (False, copy.stat().st_size)
 
 

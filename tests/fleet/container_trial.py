@@ -179,7 +179,7 @@ def one_person(engine: Engine) -> None:
     engine.run("start", NAME)
     engine.wait_until_healthy(NAME)
     assert client.rendered_prompt() == "Hello Bo"
-    engine.run("exec", NAME, "dittybag", "backup", "/data/before.db")
+    engine.run("exec", NAME, "dittybag", "backup", "create", "/data/before.db")
     with tempfile.TemporaryDirectory() as folder:
         engine.run("cp", f"{NAME}:/data/before.db", folder)
         assert (Path(folder) / "before.db").stat().st_size > 10_000

@@ -133,9 +133,9 @@ def test_a_backup_of_an_earlier_version_is_migrated_when_it_is_restored(
     for title in TITLES:
         dittybag(tmp_path, "task", "add", title)
     backup, restored = tmp_path / "backup.db", tmp_path / "restored.db"
-    later.run(tmp_path, "backup", str(backup))
+    later.run(tmp_path, "backup", "create", str(backup))
     assert SqliteFile(backup).sql(SCHEMA) == [(NEWEST_SCHEMA,)]
-    later.run(tmp_path, "restore", str(backup), "--db", str(restored))
+    later.run(tmp_path, "backup", "restore", str(backup), "--db", str(restored))
     assert SqliteFile(restored).sql("SELECT task, length FROM title_lengths ORDER BY task") == LENGTHS
     assert SqliteFile(backup).sql(SCHEMA) == [(NEWEST_SCHEMA,)]
 
@@ -191,7 +191,10 @@ def test_a_file_from_before_the_first_release_is_refused_and_left_unchanged(tmp_
         connection.pragma("user_version", 16)
     before = path.read_bytes()
     require_unreleased(SqliteFile(path), tmp_path)
-    for command in (("backup", str(tmp_path / "b.db"), "--db", str(path)), ("restore", str(path))):
+    for command in (
+        ("backup", "create", str(tmp_path / "b.db"), "--db", str(path)),
+        ("backup", "restore", str(path)),
+    ):
         assert "unreleased version" in dittybag(tmp_path, *command, status=5).stderr
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["old.db"]

@@ -78,7 +78,17 @@ def test_every_backup_made_under_load_restores_to_one_point_in_time(tmp_path: Pa
             # The backup must contain every write that was acknowledged before it started.
             known, first = acknowledged(all_writers), latest_seq(database)
             backup = subprocess.Popen(
-                [sys.executable, "-m", "dittybag", "backup", str(file), "--db", str(database), "--json"],
+                [
+                    sys.executable,
+                    "-m",
+                    "dittybag",
+                    "backup",
+                    "create",
+                    str(file),
+                    "--db",
+                    str(database),
+                    "--json",
+                ],
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

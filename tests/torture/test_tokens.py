@@ -127,7 +127,7 @@ def test_a_token_appears_in_no_file_and_no_output(tmp_path: Path) -> None:
         ("user", "list", "--json"),
         ("history", "--json"),
         ("doctor", "--json"),
-        ("backup", str(tmp_path / "copy.db")),
+        ("backup", "create", str(tmp_path / "copy.db")),
         ("export", str(tmp_path / "everything.json")),
         ("user", "disable", "alice", "--json"),
     ):

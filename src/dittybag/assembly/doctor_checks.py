@@ -205,7 +205,7 @@ def _inside(settings: Settings, report: ReportProgress) -> Iterator[Finding]:
     path = settings.database
     with open_snapshot(path) as connection:
         number = schema_version(connection, path)
-        yield schema_finding(number, copy="dittybag backup FILE")
+        yield schema_finding(number, copy="dittybag backup create FILE")
         flaws = integrity_check.check_integrity(connection, report)
         yield from _part_findings(settings, flaws, complete=number == NEWEST_SCHEMA)
         if number != NEWEST_SCHEMA or flaws:
@@ -267,7 +267,7 @@ def _remedy(settings: Settings, part: CheckedPart) -> str:
 def _restore_command(settings: Settings) -> str:
     newest = newest_restore(settings)
     if newest is None:
-        return f"dittybag restore BACKUP --force{database_option(settings)} (the current file is kept)"
+        return f"dittybag backup restore BACKUP --force{database_option(settings)} (the current file is kept)"
     made, command = newest
     return f"{command} (the newest backup, from {made}; the current file is kept)"
 
@@ -285,7 +285,7 @@ def _backups(settings: Settings) -> Iterator[Finding]:
         message = "There are no backups in the data folder"
         if has_automatic_backups(settings):
             message += " yet; a server makes one a day"
-        fix = f"dittybag backup FILE{database_option(settings)} makes a backup"
+        fix = f"dittybag backup create FILE{database_option(settings)} makes a backup"
         yield Finding("note", "backups", message, fix)
 
 
@@ -300,7 +300,7 @@ def _space(path: str) -> Iterator[Finding]:
     else:
         level: Level = "error" if free < _NO_ROOM else "warning"
         yield Finding(
-            level, "space", words, "Free some space, or move the database: dittybag backup, then --db"
+            level, "space", words, "Free some space, or move the database: dittybag backup create, then --db"
         )
 
 

@@ -85,7 +85,7 @@ def newest_restore(settings: Settings) -> tuple[str, str] | None:
     if not found:
         return None
     name = shlex.quote(os.path.basename(found[0].file))  # noqa: PTH119
-    command = f"dittybag restore {name} --force{database_option(settings)}"
+    command = f"dittybag backup restore {name} --force{database_option(settings)}"
     return format_moment(found[0].made_at), command
 
 

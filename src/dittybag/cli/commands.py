@@ -42,14 +42,13 @@ _COMMANDS: Final = {
         "project": "Manage projects and their members.",
         "pin": "Pin an item, so that agents always get it.",
         "unpin": "Unpin an item.",
-        "workspace": "List the workspaces in the data folder.",
+        "workspaces": "List the workspaces in the data folder.",
     },
     "Search and history": {
         "search": "Search prompts, libraries, resources and tasks.",
         "history": "Show who changed what, and when.",
-        "diff": "Show the differences that a change made.",
         "undo": "Undo the last change, or several changes.",
-        "restore": "Restore an earlier version, or a database from a backup.",
+        "restore": "Restore an earlier version of an item.",
     },
     "Access over HTTP": {
         "user": "Manage users.",
@@ -59,14 +58,14 @@ _COMMANDS: Final = {
         "import": "Import an export, another program's database, or files.",
         "export": "Export a workspace to a JSON file or a folder.",
         "copy": "Copy a workspace to another SQLite or PostgreSQL database.",
-        "backup": "Back up the database while it is in use.",
+        "backup": "Back up the database while it is in use, and restore it.",
         "purge": "Remove content for good, with its history.",
         "doctor": "Check for problems and suggest fixes.",
         "completion": "Generate a completion script for bash, zsh or fish.",
     },
 }
 #: Modules whose names differ from their commands, because these are names of Python's own.
-_MODULES: Final = {"import": "import_", "open": "open_", "workspace": "workspace_commands"}
+_MODULES: Final = {"import": "import_", "open": "open_"}
 
 
 class _LazyGroup(StrictGroup):

@@ -1,4 +1,4 @@
-"""`dittybag restore`: restore an earlier version of an item, or a database from a backup."""
+"""`dittybag restore`: restore an earlier version of an item."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from dittybag.cli.change_output import change_data
-from dittybag.cli.error_output import ExitStatus
 from dittybag.cli.history import project_names
 from dittybag.cli.output import clip_line, print_result
-from dittybag.cli.restore_backup import restore_backup
 from dittybag.cli.strict_options import StrictCommand
+from dittybag.cli.whole_numbers import POSITIVE
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import Change
 
@@ -20,32 +19,24 @@ if TYPE_CHECKING:
 
 
 @click.command("restore", StrictCommand)
-@click.argument("what")
-@click.option("--force", is_flag=True, help="Replace an existing database with the backup.")
+@click.argument("change", type=POSITIVE)
 @in_workspace
-def command(what: str, options: WorkspaceOptions, *, force: bool) -> int:
-    """Restore an item to its state after a change, or a database from a backup.
+def command(change: int, options: WorkspaceOptions) -> None:
+    """Restore an item to its state after CHANGE, a number from `dittybag history`.
 
-    WHAT is the number of a change, from `dittybag history`, or a backup file; of an automatic backup, from
-    `dittybag backup --list`, the name is enough. Deleted items are re-created.
-    Restoring an item can be undone. A backup replaces an existing database only with --force, which keeps the
-    old database under another name.
+    Deleted items are re-created. Restoring an item can be undone.
 
     \b
-    Examples:
+    Example:
       dittybag restore 42
-      dittybag restore dittybag-backup.db
     """
-    if not what.isascii() or not what.isdigit():
-        return restore_backup(options, what, force=force)
-    change, projects = options.run(lambda session: _restore(session, int(what)))
-    is_deleted = change.after is None
-    state = "is deleted again" if is_deleted else f"was restored to its state after change {change.seq}"
+    restored, projects = options.run(lambda session: _restore(session, change))
+    is_deleted = restored.after is None
+    state = "is deleted again" if is_deleted else f"was restored to its state after change {restored.seq}"
     print_result(
-        {"restored": change_data(change, projects), "deleted": is_deleted},
-        f"{change.kind.capitalize()} '{clip_line(change.label)}' {state}",
+        {"restored": change_data(restored, projects), "deleted": is_deleted},
+        f"{restored.kind.capitalize()} '{clip_line(restored.label)}' {state}",
     )
-    return ExitStatus.OK
 
 
 async def _restore(session: WorkspaceSession, seq: int) -> tuple[Change, dict[int, str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from dittybag.cli import stored_names
 from dittybag.cli.error_output import ExitStatus, wants_json
 from dittybag.cli.output import clip_line, hint, note, print_json, print_result
 from dittybag.cli.read_input import refuse, text, usage_error
@@ -62,7 +63,7 @@ def _parse_wait(value: str) -> float:
 
 
 @click.command("next", StrictCommand)
-@click.argument("task", metavar="[TASK]", type=text, required=False)
+@click.argument("task", metavar="[TASK]", type=text, required=False, shell_complete=stored_names.tasks)
 @label_option
 @click.option(
     "--lease",

@@ -19,6 +19,7 @@ _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     "browse": ("open",),
     "cat": ("show",),
     "claim": ("next",),
+    "diff": ("history",),
     "find": ("search",),
     "grep": ("search",),
     "init": ("connect",),

@@ -178,7 +178,7 @@ def _workspace_hints(settings: Settings) -> list[str]:
         elif shown:
             more = ", ..." if len(names) > len(shown) else ""
             hints.append(f"there is {', '.join(shown)}{more}")
-    hints.append("to see the workspaces in the data folder, run: dittybag workspace list")
+    hints.append("to see the workspaces in the data folder, run: dittybag workspaces")
     hints.append("a command that adds something, such as dittybag prompt add, creates a workspace")
     return hints
 

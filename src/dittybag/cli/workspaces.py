@@ -1,4 +1,4 @@
-"""`dittybag workspace`: the workspaces in the data folder."""
+"""`dittybag workspaces`: the workspaces in the data folder."""
 
 from __future__ import annotations
 
@@ -8,26 +8,21 @@ from typing import Any
 import click
 
 from dittybag.cli.output import format_path, format_time, json_option, print_list
-from dittybag.cli.strict_options import StrictGroup
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.table import Column
 from dittybag.config import settings_from_process, workspace_file, workspace_names
 from dittybag.domain.display import format_size
 from dittybag.domain.times import iso
 
 
-@click.group("workspace", StrictGroup)
-def command() -> None:
-    """List the workspaces in the data folder."""
-
-
-@command.command("list")
+@click.command("workspaces", StrictCommand)
 @json_option
-def list_workspaces() -> None:
+def command() -> None:
     """List the workspaces in the data folder. Other commands open one with --workspace NAME.
 
     \b
     Example:
-      dittybag workspace list
+      dittybag workspaces
     """
     home = settings_from_process().home
     found = [item for name in workspace_names(home) if (item := _describe(home, name)) is not None]
