@@ -72,6 +72,34 @@ def test_a_new_task_has_the_contracts_defaults(server: ServerUnderTest) -> None:
     assert task["created_at"] == task["updated_at"]
 
 
+def test_texts_of_a_task_may_have_any_characters(server: ServerUnderTest) -> None:
+    odd = "  first\n\tsecond\r\n\x1b[1m\x7f\u2028 "
+    texts = {"title": odd, "project": odd, "time_estimate": odd, "notes": odd}
+    created = server.data("task_create", **texts)
+    assert created | texts == created
+    assert server.data("task_get", task_id=1) == created
+    assert server.data("task_list", project=odd) == [created]
+    blank = server.data("task_create", title=" ", project="\n")
+    assert (blank["title"], blank["project"]) == (" ", "\n")
+    assert odd in server.data("task_stats")["by_project"]
+
+
+def test_notes_have_up_to_a_mebibyte(server: ServerUnderTest) -> None:
+    notes = "ä" * 2**19
+    assert server.data("task_create", title="Long", notes=notes)["notes"] == notes
+    assert server.data("task_update", task_id=1, notes=notes)["notes"] == notes
+    assert server.data("task_get", task_id=1)["notes"] == notes
+    refused = server.call("task_update", task_id=1, notes=notes + "x")
+    assert refused["isError"]
+    assert "Notes must be at most 1048576 bytes, but have 1048577" in refused["content"][0]["text"]
+
+
+def test_an_empty_time_estimate_is_absent(server: ServerUnderTest) -> None:
+    assert server.data("task_create", title="A", time_estimate="")["time_estimate"] == "1hr"
+    server.data("task_update", task_id=1, time_estimate="2hr")
+    assert server.data("task_update", task_id=1, time_estimate="")["time_estimate"] == "2hr"
+
+
 def test_statistics_without_tasks_are_zero(server: ServerUnderTest) -> None:
     stats = server.data("task_stats")
     assert list(stats) == ["by_project", "by_priority", "by_status", "total", "completed", "completion_rate"]

@@ -20,7 +20,7 @@ from dittybag.domain.tasks import (
     LINK_LENGTH,
     MAX_COMMENTS,
     MAX_LINKS,
-    NOTES_LENGTH,
+    NOTES_BYTES,
     Comment,
     Task,
 )
@@ -182,7 +182,7 @@ async def test_the_largest_task_round_trips_in_a_folder(tmp_path: Path) -> None:
         comment = Comment(1, "\x85" * 200, "\x85" * COMMENT_LENGTH)
         links = tuple(f"{number:02d}" + "x" * (LINK_LENGTH - 2) for number in range(MAX_LINKS))
         await create_task(
-            transaction, comments=(comment,) * MAX_COMMENTS, links=links, notes="\x85" * NOTES_LENGTH
+            transaction, comments=(comment,) * MAX_COMMENTS, links=links, notes="\x85" * (NOTES_BYTES // 2)
         )
 
     await write_tasks(tmp_path / "a.db", work)

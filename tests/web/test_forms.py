@@ -69,6 +69,20 @@ def test_every_form_has_a_maximum_size(signed_in: BrowserClient, route: Route) -
     assert signed_in.request("POST", path, escapes(limit + 1), FORM).status == 413
 
 
+def test_a_title_keeps_the_line_breaks_that_a_browser_removes(
+    server: WebServerProcess, signed_in: BrowserClient
+) -> None:
+    for title, shown in ((" two\nlines ", "two lines"), (" \n ", "task 2")):
+        task = server.call("task_create", title=title)["id"]
+        page = signed_in.get(f"/p/default/tasks/{task}").text
+        assert f"<h1>{shown}</h1>" in page
+        typed = {"title": title.replace("\n", ""), "priority": "5", "version": "1"}
+        saved = signed_in.post(f"/p/default/tasks/{task}", {"form_secret": signed_in.secret, **typed})
+        assert saved.status == 303
+        found = server.call("task_get", task_id=task)
+        assert (found["title"], found["priority"]) == (title, 5)
+
+
 @pytest.mark.parametrize("character", ["\n", "é", "😀", "%", "a"], ids=ascii)
 def test_the_longest_prompt_fits_into_its_form(
     server: WebServerProcess, signed_in: BrowserClient, character: str

@@ -23,13 +23,10 @@ from dittybag.cli.task_quick_add import QuickAdd
 from dittybag.cli.task_reference import find_id, find_ids, task_argument, tasks_argument
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project, in_workspace
 from dittybag.domain.projects import AUTOMATIC
-from dittybag.domain.tasks import COMMENT_LENGTH, NOTES_LENGTH, STATUSES, Task
+from dittybag.domain.tasks import COMMENT_LENGTH, NOTES_BYTES, STATUSES, Task
 
 if TYPE_CHECKING:
     from dittybag.services.workspace import WorkspaceSession
-
-#: In UTF-8, a character has at most four bytes.
-_NOTES_BYTES: Final = NOTES_LENGTH * 4
 
 
 def _parse_parent(value: str) -> int | str:
@@ -95,7 +92,7 @@ _field_options: Final = option_group(
 
 def _given_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that were given, reading notes or a comment from standard input if they are `-`."""
-    for name, max_bytes in (("notes", _NOTES_BYTES), ("comment", COMMENT_LENGTH * 4)):
+    for name, max_bytes in (("notes", NOTES_BYTES), ("comment", COMMENT_LENGTH * 4)):
         if fields.get(name) == STREAM:
             fields[name] = read_text(STREAM, max_bytes)
     if fields["comment"] is not None and not fields["comment"].strip():
@@ -214,7 +211,7 @@ def _edit_notes(options: WorkspaceOptions, task: str, fence: int | None, actor: 
                 acting_as(session, actor), before.id, fence, version=before.version, notes=notes
             )
         ),
-        max_bytes=_NOTES_BYTES,
+        max_bytes=NOTES_BYTES,
         resume=f"dittybag task edit {before.id} --notes - <",
         stored=lambda: options.run(get).notes or "",
     )

@@ -146,7 +146,7 @@ def _cells(task: Task, now: datetime, waits_for: int, claim: Claim | None) -> di
     return {
         "id": str(task.id),
         "priority": str(task.priority),
-        "title": clip_line(task.title, TITLE_LENGTH),
+        "title": clip_line(task.label, TITLE_LENGTH),
         "project": clip_line(task.project or ""),
         "status": task.status,
         "assignee": clip_line(task.assignee or ""),

@@ -95,6 +95,9 @@ class EntityType(Struct, frozen=True, kw_only=True):
         """Return valid fields as they are stored."""
         optional = _optional_fields(self.kind)
         stored = {name: value or None if name in optional else value for name, value in fields.items()}
+        if not stored.get("time_estimate", True):
+            # An empty one is absent.
+            del stored["time_estimate"]
         if "tags" in fields:
             stored["tags"] = prompts.normalise_tags(fields["tags"])
         return stored
@@ -164,7 +167,7 @@ _TASK: Final = EntityType(
         Field("parent", "Part of", "number"),
         Field("blocked_by", "Blocked by", "numbers"),
         Field("links", "Links", "list"),
-        Field("notes", "Notes", "text", tasks.NOTES_LENGTH, optional=True),
+        Field("notes", "Notes", "text", optional=True),
         Field("comments", "Comments", "comments"),
     ),
     hidden=frozenset(("user", "project_id")),
@@ -202,9 +205,7 @@ def key_of(entity: Entity) -> str:
 
 def label_of(entity: Entity) -> str:
     """Return the name or title of an entity for people."""
-    if isinstance(entity, Prompt):
-        return entity.label
-    return entity.title if isinstance(entity, Task) else entity.name
+    return entity.label if isinstance(entity, Prompt | Task) else entity.name
 
 
 def project_of(entity: Entity) -> int | None:

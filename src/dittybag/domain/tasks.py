@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from dittybag.domain.errors import Check, Problem, clip, field_problems
-from dittybag.domain.text import body_problem, line_problem
+from dittybag.domain.text import body_problem, line_problem, one_line
 
 TITLE_LENGTH: Final = 500
 PROJECT_LENGTH: Final = 100
 TIME_ESTIMATE_LENGTH: Final = 50
-NOTES_LENGTH: Final = 100_000
+NOTES_BYTES: Final = 1024 * 1024
 PRIORITIES: Final = (1, 5)
 ENERGIES: Final = ("light", "medium", "deep")
 DEFAULT_PRIORITY: Final = 3
@@ -104,14 +104,19 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
         # A task is completed if and only if it is done. Older states have no status.
         if (self.status == "done") != self.completed:
             force_setattr(self, "status", "done" if self.completed else DEFAULT_STATUS)
-        # Encoding omits a default only if it is the same object.
+        # Encoding omits a default only if it is the same object. An empty text counts as absent.
         for name, default in _TEXT_DEFAULTS:
-            if getattr(self, name) == default:
+            if getattr(self, name) in ("", default):
                 force_setattr(self, name, default)
 
     @property
     def completed(self) -> bool:
         return self.completed_at is not None
+
+    @property
+    def label(self) -> str:
+        """The title on one line for people; the number if it is blank."""
+        return one_line(self.title, TITLE_LENGTH) or f"task {self.id}"
 
     @property
     def ended(self) -> bool:
@@ -247,6 +252,11 @@ class TaskListing(Struct, frozen=True):
     comments: int = 0
 
     @property
+    def label(self) -> str:
+        """The title on one line for people; the number if it is blank."""
+        return one_line(self.title, TITLE_LENGTH) or f"task {self.id}"
+
+    @property
     def completed(self) -> bool:
         return self.completed_at is not None
 
@@ -273,21 +283,24 @@ def problems(**fields: Any) -> list[Problem]:
     return field_problems(_CHECKS, fields)
 
 
-def _line(label: str, min_length: int, max_length: int) -> Check:
-    return lambda text: _line_problem(text, label, min_length, max_length)
+def _text(
+    label: str, min_length: int, max_length: int, problem: Callable[[str, str], str | None] = body_problem
+) -> Check:
+    """Return a check for a text of any characters but NUL, unless `problem` allows fewer."""
 
+    def check(text: str) -> str | None:
+        if not min_length <= len(text) <= max_length:
+            if min_length:
+                return f"{label} must be between {min_length} and {max_length} characters"
+            return f"{label} must be at most {max_length} characters"
+        return problem(label, text)
 
-def _line_problem(text: str, label: str, min_length: int, max_length: int) -> str | None:
-    if not min_length <= len(text) <= max_length:
-        if min_length:
-            return f"{label} must be between {min_length} and {max_length} characters"
-        return f"{label} must be at most {max_length} characters"
-    return line_problem(label, text)
+    return check
 
 
 def _notes_problem(notes: str) -> str | None:
-    if len(notes) > NOTES_LENGTH:
-        return f"Notes must be at most {NOTES_LENGTH} characters"
+    if (size := len(notes.encode())) > NOTES_BYTES:
+        return f"Notes must be at most {NOTES_BYTES} bytes, but have {size}"
     return body_problem("Notes", notes)
 
 
@@ -349,16 +362,16 @@ def comment_problem(text: str) -> str | None:
 
 
 _CHECKS: Final[Mapping[str, Check]] = {
-    "title": _line("Title", 1, TITLE_LENGTH),
-    "project": _line("Project", 0, PROJECT_LENGTH),
+    "title": _text("Title", 1, TITLE_LENGTH),
+    "project": _text("Project", 0, PROJECT_LENGTH),
     "priority": _priority_problem,
     "energy": _energy_problem,
-    "time_estimate": _line("time_estimate", 1, TIME_ESTIMATE_LENGTH),
+    "time_estimate": _text("time_estimate", 0, TIME_ESTIMATE_LENGTH),
     "notes": _notes_problem,
     "due_date": _due_date_problem,
     "status": _status_problem,
     "blocked_by": _blockers_problem,
-    "assignee": _line("Assignee", 0, ASSIGNEE_LENGTH),
+    "assignee": _text("Assignee", 0, ASSIGNEE_LENGTH, line_problem),
     "labels": _lines("Label", "labels", MAX_LABELS, LABEL_LENGTH),
     "links": _lines("Link", "links", MAX_LINKS, LINK_LENGTH),
     "comments": _comments_problem,

@@ -21,7 +21,7 @@ from dittybag.domain.tasks import (
     MAX_COMMENTS,
     MAX_LABELS,
     MAX_LINKS,
-    NOTES_LENGTH,
+    NOTES_BYTES,
     PRIORITIES,
     TIME_ESTIMATE_LENGTH,
     TITLE_LENGTH,
@@ -181,15 +181,16 @@ class DraftCollector:
             notes = f"{task.title.strip()}\n\n{notes}".strip()
         elif title != task.title.strip():
             self.note("line breaks and control characters in the title became spaces", key)
-        return title or "(no title)", self._body(key, "the notes were", notes, NOTES_LENGTH)
+        return title or "(no title)", self._body(key, "the notes were", notes, NOTES_BYTES)
 
     def _body(self, key: str, what: str, text: str, max_length: int) -> str:
         if "\0" in text:
             self.note(f"{what} imported without NUL characters", key)
             text = text.replace("\0", "")
-        if len(text) > max_length:
-            self.note(f"{what} shortened to {max_length:,} characters", key)
-        return text[:max_length]
+        kept = text[:max_length].encode()[:NOTES_BYTES].decode(errors="ignore")
+        if len(kept) < len(text):
+            self.note(f"{what} shortened to {len(kept):,} characters", key)
+        return kept
 
     def _status(self, key: str, word: str) -> tuple[TaskStatus, str | None]:
         """Return the status, and a label that preserves what it does not say."""

@@ -15,7 +15,7 @@ from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.prompts import CONTENT_BYTES
 from dittybag.domain.resources import CONTENT_BYTES as RESOURCE_BYTES
 from dittybag.domain.resources import DEFAULT_MIME_TYPE, Resource
-from dittybag.domain.tasks import NOTES_LENGTH
+from dittybag.domain.tasks import NOTES_BYTES
 from dittybag.exchange import folder_layout as layout
 from dittybag.exchange.export_records import (
     BODY_FIELDS,
@@ -39,7 +39,7 @@ P = ParamSpec("P")
 #: Maximum size of all text files of a folder together; they are kept in memory.
 _TEXT_BYTES: Final = 512 * 1024 * 1024
 #: Maximum size of the text in a Markdown file.
-_BODY_BYTES: Final = max(CONTENT_BYTES, NOTES_LENGTH * 4)
+_BODY_BYTES: Final = max(CONTENT_BYTES, NOTES_BYTES)
 #: Sorts entities without a number last.
 _UNNUMBERED: Final = 2**63
 

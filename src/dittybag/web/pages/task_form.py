@@ -43,6 +43,8 @@ _MAX_PROJECTS: Final = 500
 #: The fields of the form that are lists of numbers and lists with one line each.
 _NUMBERS: Final = "blocked_by"
 _LINES: Final = "links"
+#: The fields that the browser shows on one line, and that may have several.
+_SHOWN_LINES: Final = ("title", "project", "time_estimate")
 
 
 class TaskLink(Struct, frozen=True):
@@ -71,7 +73,7 @@ async def save_task(request: WebRequest) -> WebResponse:
     form = _typed(request)
     fields: dict[str, Any] = {}
     try:
-        fields = _parse_values(form.values)
+        fields = _without_unchanged(_parse_values(form.values), await tasks.get(request.caller, number))
         await _require_project(request, number, fields)
         # A form without a version overwrites: the task was deleted and restored in the meantime.
         await tasks.update(request.caller, number, version=form.version or None, **fields)
@@ -90,6 +92,15 @@ async def save_task(request: WebRequest) -> WebResponse:
         form = _with_error(form, error, details.task, fields)
         return await _render_form(request, details, form, status_of(error))
     return await respond_with_notice(request, number)
+
+
+def _without_unchanged(fields: dict[str, Any], task: Task) -> dict[str, Any]:
+    """Leave out lines that are as the browser shows them: it removes line breaks from what is stored."""
+    return {
+        name: value
+        for name, value in fields.items()
+        if name not in _SHOWN_LINES or value != re.sub(r"[\r\n]", "", getattr(task, name) or "").strip()
+    }
 
 
 def _changed(task: Task, fields: Mapping[str, Any]) -> Task:
