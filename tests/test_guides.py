@@ -49,7 +49,6 @@ TAKEN_FOR_GRANTED: Final = {
     "docs/guides/libraries.md": """
         mkdir -p ~/dotfiles/prompts folder
         echo 'Write a commit message.' | tee folder/commit.md > ~/dotfiles/prompts/commit.md
-        python3 -m zipfile -c prompts.zip folder/commit.md
     """,
     "docs/guides/projects.md": "mkdir -p ~/src/website ~/src/site",
     "docs/guides/purge.md": """

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.cli_runner import data, dittybag
-from tests.library.source_fixtures import commit, read_files, write_files, write_zip
+from tests.library.source_fixtures import commit, read_files, write_files
 from tests.stdio_server_process import ROOT
 
 FILES = {"a.md": "one", "deep/b.md": "two"}
@@ -80,22 +80,24 @@ def test_skipped_files_are_listed(tmp_path: Path) -> None:
     assert "\x1b" not in output
 
 
-def test_edits_on_both_sides_are_a_conflict_with_a_hint(tmp_path: Path) -> None:
+def test_an_edited_library_is_not_updated_and_both_ways_on_are_named(tmp_path: Path) -> None:
     home = tmp_path / "home"
     source = write_files(tmp_path / "lib", FILES)
     dittybag(home, "library", "add", str(source))
-    write_files(home / "libraries" / "lib", {"a.md": "mine", "deep/b.md": "mine too"})
+    write_files(home / "libraries" / "lib", {"a.md": "mine"})
     write_files(source, {"a.md": "theirs", "c.md": "new"})
     result = dittybag(home, "library", "update", "lib", status=4)
-    assert result.stdout == ("Library 'lib' updated: 1 added\n1 file with local edits kept:\n  deep/b.md\n")
+    assert result.stdout == ""
     assert result.stderr == (
-        "error: Changed on both sides; your versions were kept: a.md\n"
-        "hint: to use the versions of the source, run: dittybag library update lib --overwrite\n"
+        "error: Library 'lib' was edited by hand\n"
+        "hint: to install the source and move yours to another folder, run: "
+        "dittybag library update lib --overwrite\n"
+        "hint: to keep yours, add the source under another name: "
+        "dittybag library add SOURCE --name NAME\n"
     )
-    result = dittybag(home, "library", "update", "lib", "--overwrite")
-    line = next(line for line in result.stdout.splitlines() if line.startswith("Your versions are now in "))
-    kept = Path(line.removeprefix("Your versions are now in ").removesuffix(":"))
-    assert read_files(kept) == {"a.md": "mine", "deep/b.md": "mine too"}
+    (added, moved) = dittybag(home, "library", "update", "lib", "--overwrite").stdout.splitlines()
+    assert added == "Library 'lib' updated: 1 added, 1 changed"
+    assert read_files(Path(moved.removeprefix("Your version is now in "))) == FILES | {"a.md": "mine"}
     assert read_files(home / "libraries" / "lib") == read_files(source)
 
 
@@ -104,7 +106,7 @@ def test_a_library_with_edits_is_removed_only_with_yes(tmp_path: Path) -> None:
     write_files(tmp_path / "libraries" / "mine", {"prompts/explain.md": "better"})
     result = dittybag(tmp_path, "library", "remove", "mine", status=4)
     assert result.stderr == (
-        "error: Library 'mine' has local edits: prompts/explain.md\n"
+        "error: Library 'mine' was edited by hand\n"
         "hint: to move it to another folder, run: dittybag library remove mine --yes\n"
     )
     output = dittybag(tmp_path, "library", "remove", "mine", "--yes").stdout
@@ -136,7 +138,7 @@ def test_a_new_library_says_where_it_is_and_what_to_do_next(tmp_path: Path) -> N
 def test_json_output(tmp_path: Path) -> None:
     home = tmp_path / "home"
     revision = commit(tmp_path / "repository", FILES)
-    pack = write_zip(tmp_path / "pack.zip", FILES)
+    pack = write_files(tmp_path / "pack", FILES)
 
     def run_json(*arguments: str, status: int = 0) -> object:
         return data(dittybag(home, "library", *arguments, "--json", status=status))
@@ -154,12 +156,12 @@ def test_json_output(tmp_path: Path) -> None:
     }
     run_json("add", str(pack))
     write_files(home / "libraries" / "pack", {"a.md": "mine"})
-    write_zip(pack, {"a.md": "theirs", "c.md": "new"})
+    write_files(pack, {"a.md": "theirs"})
     (tmp_path / "repository").rename(tmp_path / "elsewhere")
     updated = run_json("update", status=4)
     assert isinstance(updated, dict)
     first, second = updated["libraries"]
-    assert (first["name"], first["added"], first["conflicts"]) == ("pack", ["c.md"], ["a.md"])
+    assert (first["name"], first["error"]["code"]) == ("pack", "LIBRARY_EDITED")
     assert (second["name"], second["error"]["code"]) == ("repository", "SOURCE_FAILED")
     removed = run_json("remove", "pack", "--yes")
     assert isinstance(removed, dict)
@@ -182,7 +184,7 @@ def test_a_failed_update_does_not_stop_the_others(tmp_path: Path) -> None:
     [
         (("add",), 2, "SOURCE is required"),
         (("add", "nowhere"), 3, "nowhere: no such file or folder"),
-        (("add", "--", "--upload-pack=x"), 1, "not a folder, a zip file or a Git URL"),
+        (("add", "--", "--upload-pack=x"), 1, "not a folder or a Git URL"),
         (("add", "ext::sh -c x"), 1, "makes Git run another program"),
         (
             ("add", "docs", "--name", "!!!"),

@@ -1060,15 +1060,6 @@ def test_a_hard_link_is_not_read(machine: Machine, profile: str) -> None:
         assert text(server, "lib:link") == SECRET
 
 
-def test_an_installed_library_is_served_while_it_is_being_updated(machine: Machine) -> None:
-    """An update gives files a second name for a moment."""
-    source = write_files(machine.root / "source", {"a.md": "one"})
-    machine.run("library", "add", str(source), "--name", "lib")
-    (machine.root / "second-name.md").hardlink_to(machine.libraries / "lib/a.md")
-    with open_server(machine) as server:
-        assert text(server, "lib:a") == "one"
-
-
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_byte_order_mark_is_not_part_of_the_text(machine: Machine, profile: str) -> None:
     mark = b"\xef\xbb\xbf"

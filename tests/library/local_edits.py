@@ -1,13 +1,11 @@
-"""Which files of an installed library differ from its source."""
+"""Whether the files of an installed library differ from those that were installed."""
 
 from __future__ import annotations
 
-from dittybag.library.install_records import edited_files, library_folder, read_record
+from dittybag.library.install_records import is_edited, library_folder, read_record
 
 
-def local_edits(home: str, name: str) -> list[str]:
-    """The files of an installed library that differ from its source; none if it is linked."""
+def has_local_edits(home: str, name: str) -> bool:
+    """Whether an installed library was edited; not if it is linked or was added by hand."""
     record = read_record(home, name)
-    if record is None or record.kind == "link":
-        return []
-    return edited_files(library_folder(home, name), record)
+    return record is not None and record.kind != "link" and is_edited(library_folder(home, name), record)

@@ -10,13 +10,9 @@ import msgspec
 import pytest
 
 from dittybag.domain.errors import LibraryEdited, LibraryNotFound
-from dittybag.library.install_records import (
-    InstallRecord,
-    folders_by_name,
-    read_records,
-)
+from dittybag.library.install_records import InstallRecord, folders_by_name, read_records
 from dittybag.library.installer import add, create, remove, update
-from tests.library.local_edits import local_edits
+from tests.library.local_edits import has_local_edits
 from tests.library.source_fixtures import leftovers, read_files, write_files
 
 FILES = {"a.md": "one", "deep/b.md": "two"}
@@ -34,7 +30,7 @@ def library(home: Path, tmp_path: Path) -> Path:
 
 def write_record(home: Path, name: str, **fields: object) -> None:
     """Write a record with arbitrary fields."""
-    record = {"kind": "folder", "location": "/nowhere", "added_at": 1, "updated_at": 1, "files": {}}
+    record = {"kind": "folder", "location": "/nowhere"}
     write_files(home, {f"libraries/.dittybag/{name}.json": msgspec.json.encode(record | fields).decode()})
 
 
@@ -58,9 +54,8 @@ def test_a_library_with_edits_is_only_removed_to_a_backup(home: Path, library: P
         file = {"changed": "a.md", "added": "new.md", "repository": ".git/HEAD"}[edit]
         write_files(library, {file: "my work"})
     before = read_files(library)
-    with pytest.raises(LibraryEdited, match="has local edits") as refused:
+    with pytest.raises(LibraryEdited, match="was edited by hand"):
         remove(str(home), "lib")
-    assert len(refused.value.files) == 1
     assert read_files(library) == before
     removed = remove(str(home), "lib", discard_edits=True)
     assert not library.exists()
@@ -98,7 +93,7 @@ def test_an_edit_just_before_the_removal_is_backed_up(home: Path, library: Path)
 
 def test_files_created_by_file_managers_are_not_edits(home: Path, library: Path) -> None:
     write_files(library, {".DS_Store": "x", "deep/Thumbs.db": "x"})
-    assert local_edits(str(home), "lib") == []
+    assert not has_local_edits(str(home), "lib")
     assert remove(str(home), "lib").kept_in is None
 
 
@@ -123,9 +118,7 @@ def test_removing_a_symbolic_link_keeps_its_target(home: Path, tmp_path: Path) -
     target = write_files(tmp_path / "elsewhere", FILES)
     (home / "libraries").mkdir(parents=True)
     (home / "libraries" / "linked").symlink_to(target)
-    with pytest.raises(LibraryEdited):
-        remove(str(home), "linked")
-    assert remove(str(home), "linked", discard_edits=True).link
+    assert remove(str(home), "linked").link
     assert not (home / "libraries" / "linked").is_symlink()
     assert read_files(target) == FILES
 
@@ -139,15 +132,14 @@ def test_no_library_name_leads_out_of_the_libraries_folder(home: Path, library: 
     assert read_files(tmp_path) == before
 
 
-@pytest.mark.parametrize("kind", ["folder", "link", "git", "zip", "new"])
+@pytest.mark.parametrize("kind", ["folder", "link", "git", "new"])
 @pytest.mark.parametrize("location", ["/", "..", "../../precious", "", "-x", "ext::sh -c x"])
 def test_a_manipulated_record_cannot_affect_other_files(
     home: Path, tmp_path: Path, kind: str, location: str
 ) -> None:
     precious = write_files(tmp_path / "precious", FILES)
     write_record(home, "lib", kind=kind, location=location or str(precious))
-    if kind != "link":
-        write_files(home / "libraries" / "lib", {"x.md": "x"})
+    write_files(home / "libraries" / "lib", {"x.md": "x"})
     try:
         remove(str(home), "lib", discard_edits=True)
     finally:
@@ -162,12 +154,8 @@ def test_a_manipulated_record_cannot_affect_other_files(
         b"[]",
         b"null",
         b'{"kind":"folder"}',
-        b'{"kind":"else","location":"/","added_at":1,"updated_at":1}',
-        b'{"kind":"folder","location":"/","added_at":1,"updated_at":1,"files":{"../../../x":"%s"}}'
-        % (b"0" * 64),
-        b'{"kind":"folder","location":"/","added_at":1,"updated_at":1,"files":{"/etc/passwd":"%s"}}'
-        % (b"0" * 64),
-        b'{"kind":"folder","location":"/","added_at":1,"updated_at":1,"files":{"x":"y"}}',
+        b'{"kind":"else","location":"/"}',
+        b'{"kind":"link","location":"/etc"}',
         b"\xff\xfe",
         b"[" * 100_000,
         b" " * (17 * 1024 * 1024),
@@ -178,7 +166,7 @@ def test_a_library_with_an_unreadable_record_counts_as_added_by_hand(
 ) -> None:
     (home / "libraries" / ".dittybag" / "lib.json").write_bytes(record)
     assert read_records(str(home)) == {}
-    assert local_edits(str(home), "lib") == []
+    assert not has_local_edits(str(home), "lib")
     assert "added by hand" in str(update(str(home), "lib").note)
     with pytest.raises(LibraryEdited):
         remove(str(home), "lib")
@@ -204,12 +192,13 @@ def test_a_record_without_a_folder_is_ignored(home: Path, library: Path, tmp_pat
     with pytest.raises(LibraryNotFound):
         remove(str(home), "lib")
     assert isinstance(add(str(home), str(tmp_path / "lib")).record, InstallRecord)
+    assert not has_local_edits(str(home), "lib")
 
 
 def test_no_folders_are_created_before_the_first_library(home: Path) -> None:
     assert read_records(str(home)) == {}
     assert folders_by_name(str(home)) == {}
-    assert local_edits(str(home), "lib") == []
+    assert not has_local_edits(str(home), "lib")
     with pytest.raises(LibraryNotFound):
         remove(str(home), "lib")
     assert not home.exists()

@@ -1,43 +1,39 @@
-"""Library updates: changes of the source are installed, and local edits are kept."""
+"""Library updates: changes of the source are installed, and edited libraries are not overwritten."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dittybag.domain.errors import LibrariesBusy, LibraryNotFound, LibraryRefused, Outdated, SourceNotFound
-from dittybag.library import atomic_install
+from dittybag.domain.errors import (
+    LibraryEdited,
+    LibraryNotFound,
+    LibraryRefused,
+    Outdated,
+    SourceNotFound,
+)
 from dittybag.library.install_records import read_records
 from dittybag.library.installer import UpdateResult, add, create, update
-from tests.library.local_edits import local_edits
-from tests.library.source_fixtures import commit, leftovers, read_files, write_files, write_zip
+from tests.contracts.library_fixtures import LibraryClient, Machine
+from tests.library.local_edits import has_local_edits
+from tests.library.source_fixtures import commit, leftovers, read_files, write_files
 
-BEFORE = {"same.md": "same", "changed.md": "1", "gone.md": "gone", "mine.md": "theirs", "both.md": "1"}
-BEFORE |= {"dropped.md": "x", "dropped-and-changed.md": "1", "kept-but-gone.md": "1"}
-AFTER = {"same.md": "same", "changed.md": "2", "mine.md": "theirs", "both.md": "2", "new/one.md": "new"}
-AFTER |= {"dropped.md": "x", "dropped-and-changed.md": "2"}
+BEFORE = {"same.md": "same", "changed.md": "1", "gone.md": "gone"}
+AFTER = {"same.md": "same", "changed.md": "2", "new/one.md": "new"}
 
 
 class UpdateScene:
-    """A library and its source, with edits on both sides."""
+    """A library and its source."""
 
     def __init__(self, folder: Path) -> None:
         self.home = str(folder / "home")
         self.source = write_files(folder / "lib", BEFORE)
         self.library = Path(add(self.home, str(self.source)).path)
-
-    def edit(self) -> None:
-        write_files(
-            self.library,
-            {"mine.md": "mine", "both.md": "my 2", "extra.md": "extra", "kept-but-gone.md": "my"},
-        )
-        (self.library / "dropped.md").unlink()
-        (self.library / "dropped-and-changed.md").unlink()
-        (self.library / "link.md").symlink_to("same.md")
 
     def change_source(self) -> None:
         for file in BEFORE:
@@ -58,114 +54,80 @@ def test_a_library_without_edits_is_updated_to_match_its_source(scene: UpdateSce
     updated = scene.update()
     assert read_files(scene.library) == AFTER
     assert updated.added == ("new/one.md",)
-    assert updated.changed == ("both.md", "changed.md", "dropped-and-changed.md")
-    assert updated.removed == ("gone.md", "kept-but-gone.md")
-    assert (updated.kept, updated.conflicts, updated.kept_in) == ((), (), None)
-    assert local_edits(scene.home, "lib") == []
-    assert leftovers(Path(scene.home)) == []
-
-
-def test_edits_are_kept_and_conflicts_are_reported_once(scene: UpdateScene) -> None:
-    scene.edit()
-    scene.change_source()
-    untouched = (scene.library / "mine.md").stat()
-    updated = scene.update()
-    assert read_files(scene.library) == {
-        "same.md": "same",
-        "changed.md": "2",
-        "mine.md": "mine",
-        "both.md": "my 2",
-        "extra.md": "extra",
-        "kept-but-gone.md": "my",
-        "new/one.md": "new",
-    }
-    assert (scene.library / "link.md").readlink() == Path("same.md")
-    assert (scene.library / "mine.md").stat().st_mtime_ns == untouched.st_mtime_ns
-    assert updated.added == ("new/one.md",)
     assert updated.changed == ("changed.md",)
     assert updated.removed == ("gone.md",)
-    assert updated.conflicts == ("both.md", "dropped-and-changed.md", "kept-but-gone.md")
-    assert set(updated.kept) == {*updated.conflicts, "dropped.md", "extra.md", "link.md", "mine.md"}
+    assert updated.kept_in is None
+    assert not has_local_edits(scene.home, "lib")
+    assert leftovers(Path(scene.home)) == []
     again = scene.update()
-    assert (again.added, again.changed, again.removed, again.conflicts) == ((), (), (), ())
-    assert read_files(scene.library)["both.md"] == "my 2"
-    write_files(scene.source, {"both.md": "3"})
-    assert scene.update().conflicts == ("both.md",)
+    assert (again.added, again.changed, again.removed) == ((), (), ())
 
 
-def test_overwrite_installs_the_sources_files_and_backs_up_edited_ones(scene: UpdateScene) -> None:
-    scene.edit()
+def edit_content(library: Path) -> None:
+    write_files(library, {"same.md": "mine"})
+
+
+def add_file(library: Path) -> None:
+    write_files(library, {"extra.md": "mine"})
+
+
+def delete_file(library: Path) -> None:
+    (library / "same.md").unlink()
+
+
+def replace_by_link(library: Path) -> None:
+    (library / "same.md").unlink()
+    (library / "same.md").symlink_to("/etc/hostname")
+
+
+def add_undecodable_name(library: Path) -> None:
+    Path(os.fsdecode(os.fsencode(library) + b"/caf\xe9.md")).write_text("mine")
+
+
+def add_pipe(library: Path) -> None:
+    os.mkfifo(library / "pipe")
+
+
+def add_repository(library: Path) -> None:
+    commit(library)
+
+
+EDITS = [edit_content, add_file, delete_file, replace_by_link, add_undecodable_name, add_pipe, add_repository]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_library_is_refused_and_moved_away_on_request(
+    scene: UpdateScene, edit: Callable[[Path], None]
+) -> None:
+    edit(scene.library)
+    mine = {path.relative_to(scene.library) for path in scene.library.rglob("*")}
     scene.change_source()
-    updated = scene.update(overwrite=True)
-    assert read_files(scene.library) == AFTER | {"extra.md": "extra"}
-    assert updated.conflicts == ()
-    assert updated.put_aside == ("both.md", "kept-but-gone.md", "mine.md")
-    assert updated.kept_in is not None
-    assert Path(updated.kept_in).is_relative_to(Path(scene.home) / "libraries" / ".dittybag" / "kept" / "lib")
-    assert read_files(Path(updated.kept_in)) == {
-        "both.md": "my 2",
-        "kept-but-gone.md": "my",
-        "mine.md": "mine",
-    }
-    assert local_edits(scene.home, "lib") == ["extra.md", "link.md"]
+    with pytest.raises(LibraryEdited, match="'lib' was edited by hand"):
+        scene.update()
+    assert {path.relative_to(scene.library) for path in scene.library.rglob("*")} == mine
+    kept = Path(str(scene.update(overwrite=True).kept_in))
+    assert kept.is_relative_to(Path(scene.home) / "libraries" / ".dittybag" / "kept" / "lib")
+    assert {path.relative_to(kept) for path in kept.rglob("*")} == mine
+    assert read_files(scene.library) == AFTER
+    assert not has_local_edits(scene.home, "lib")
 
 
-def test_overwrite_works_after_a_reported_conflict(scene: UpdateScene) -> None:
-    scene.edit()
-    scene.change_source()
-    scene.update()
-    updated = scene.update(overwrite=True)
-    assert updated.put_aside == ("both.md", "mine.md")
-    # An edited file that the source no longer has is a local file from then on.
-    assert read_files(scene.library) == AFTER | {"extra.md": "extra", "kept-but-gone.md": "my"}
+def test_edits_that_match_the_source_are_no_conflict(scene: UpdateScene) -> None:
+    write_files(scene.library, {"changed.md": "2"})
+    write_files(scene.source, {"changed.md": "2"})
+    assert scene.update().kept_in is None
+    assert not has_local_edits(scene.home, "lib")
 
 
-def test_two_backups_in_one_second_do_not_overwrite_each_other(scene: UpdateScene) -> None:
-    backups = set()
+def test_two_libraries_moved_away_in_one_second_are_both_kept(scene: UpdateScene) -> None:
+    kept = set()
     for number in range(3):
         write_files(scene.library, {"same.md": f"mine {number}"})
-        backups.add(scene.update(overwrite=True).kept_in)
-    assert {Path(str(place), "same.md").read_text() for place in backups} == {"mine 0", "mine 1", "mine 2"}
+        kept.add(scene.update(overwrite=True).kept_in)
+    assert {Path(str(place), "same.md").read_text() for place in kept} == {"mine 0", "mine 1", "mine 2"}
 
 
-def test_a_local_git_repository_in_a_library_is_kept(scene: UpdateScene) -> None:
-    commit(scene.library)
-    head = (scene.library / ".git" / "HEAD").read_text()
-    scene.change_source()
-    updated = scene.update()
-    assert updated.kept == (".git",)
-    assert (scene.library / ".git" / "HEAD").read_text() == head
-    assert any((scene.library / ".git" / "objects").rglob("*"))
-    assert local_edits(scene.home, "lib") == [".git"]
-
-
-def test_a_file_and_a_folder_with_one_name_conflict(scene: UpdateScene) -> None:
-    write_files(scene.library, {"topic": "my file", "folder/mine.md": "my folder"})
-    write_files(scene.source, {"topic/a.md": "their folder", "folder": "their file", "fine.md": "fine"})
-    updated = scene.update()
-    assert updated.added == ("fine.md",)
-    assert updated.conflicts == ("folder", "topic/a.md")
-    assert read_files(scene.library)["topic"] == "my file"
-    assert read_files(scene.library)["folder/mine.md"] == "my folder"
-
-
-def test_undecodable_names_and_outside_links_are_kept_as_edits(scene: UpdateScene, tmp_path: Path) -> None:
-    Path(os.fsdecode(os.fsencode(scene.library) + b"/caf\xe9.md")).write_text("mine")
-    write_files(tmp_path / "outside", {"x.md": "x"})
-    (scene.library / "out").symlink_to(tmp_path / "outside")
-    (scene.library / "changed.md").unlink()
-    (scene.library / "changed.md").symlink_to(tmp_path / "outside" / "x.md")
-    os.mkfifo(scene.library / "pipe")
-    scene.change_source()
-    updated = scene.update(overwrite=True)
-    assert read_files(tmp_path / "outside") == {"x.md": "x"}
-    assert updated.kept == ("caf?.md", "out", "pipe")
-    assert updated.put_aside == ("changed.md",)
-    assert Path(str(updated.kept_in), "changed.md").is_symlink()
-    assert (scene.library / "changed.md").read_text() == "2"
-
-
-#: Saves files by rename, as editors do, after the library was scanned and before it is swapped.
+#: Saves files by rename, as editors do, after the library was compared and before it is moved away.
 LATE_EDITOR = """
 import sys
 from pathlib import Path
@@ -175,7 +137,7 @@ home, place = sys.argv[1], Path(sys.argv[2])
 saved = []
 
 def save(event, arguments):
-    if event == "os.link" and not saved:
+    if event == "os.rename" and str(arguments[0]) == str(place) and not saved:
         saved.append(event)
         for name in ("changed.md", "same.md", "late.md"):
             (place / ".draft").write_text(f"late {name}")
@@ -194,27 +156,25 @@ def test_an_edit_during_the_update_is_not_lost(scene: UpdateScene) -> None:
         [sys.executable, "-c", LATE_EDITOR, scene.home, str(scene.library)],
         capture_output=True, text=True, timeout=30, check=True,
     )  # fmt: skip
-    everything = read_files(scene.library) | read_files(Path(done.stdout.strip()))
+    kept = read_files(Path(done.stdout.strip()))
     for name in ("changed.md", "late.md", "same.md"):
-        assert everything[name] == f"late {name}"
-    assert read_files(scene.library)["changed.md"] == "2"
+        assert kept[name] == f"late {name}"
+    assert read_files(scene.library) == AFTER
 
 
-def test_all_kinds_of_sources_are_updated(tmp_path: Path) -> None:
+def test_a_repository_is_updated_to_its_newest_commit(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     commit(tmp_path / "repository", BEFORE)
     add(home, f"file://{tmp_path / 'repository'}", name="git")
-    add(home, str(write_zip(tmp_path / "pack.zip", BEFORE)), name="zip")
     for file in BEFORE:
         (tmp_path / "repository" / file).unlink()
     newest = commit(tmp_path / "repository", AFTER)
-    write_zip(tmp_path / "pack.zip", AFTER)
     assert update(home, "git").revision == newest
-    assert update(home, "zip").revision is None
-    for name in ("git", "zip"):
-        assert read_files(tmp_path / "home" / "libraries" / name) == AFTER
+    assert read_files(tmp_path / "home" / "libraries" / "git") == AFTER
     assert read_records(home)["git"].revision == newest
-    assert read_records(home)["git"].added_at < read_records(home)["git"].updated_at
+    # A commit that changes no file of the library is recorded too.
+    newest = commit(tmp_path / "repository")
+    assert update(home, "git").revision == read_records(home)["git"].revision == newest
 
 
 def test_a_missing_or_empty_source_does_not_change_the_library(scene: UpdateScene) -> None:
@@ -225,7 +185,7 @@ def test_a_missing_or_empty_source_does_not_change_the_library(scene: UpdateScen
     with pytest.raises(LibraryRefused, match="it has no files"):
         scene.update()
     assert read_files(scene.library) == BEFORE
-    assert local_edits(scene.home, "lib") == []
+    assert not has_local_edits(scene.home, "lib")
     assert leftovers(Path(scene.home)) == []
 
 
@@ -255,22 +215,35 @@ def test_concurrent_updates_do_not_undo_each_other(scene: UpdateScene) -> None:
     with pytest.raises(Outdated, match="was changed by someone else"):
         update(scene.home, "lib", progress=meanwhile)
     assert other[0].added
-    assert local_edits(scene.home, "lib") == []
+    assert not has_local_edits(scene.home, "lib")
 
 
-def test_waiting_too_long_for_the_lock_raises_libraries_busy(scene: UpdateScene) -> None:
-    with (
-        atomic_install.locked(scene.home),
-        pytest.raises(LibrariesBusy),
-        atomic_install.locked(scene.home, seconds=0.05),
-    ):
-        pass
+#: Dies between the two renames of an update.
+KILLED_UPDATE = """
+import os, signal, sys
+from dittybag.library.installer import update
+
+def die(event, arguments):
+    if event == "os.rename" and str(arguments[0]).endswith("/new"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(die)
+update(sys.argv[1], "lib")
+"""
 
 
-def test_a_library_replaced_by_a_link_is_not_updated(scene: UpdateScene, tmp_path: Path) -> None:
-    scene.library.rename(tmp_path / "moved")
-    scene.library.symlink_to(tmp_path / "moved")
-    scene.change_source()
-    with pytest.raises(LibraryRefused, match="is now a symbolic link"):
-        scene.update()
-    assert read_files(tmp_path / "moved") == BEFORE
+def test_a_server_finishes_an_update_that_was_cut_off(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    home = str(machine.libraries.parent)
+    source = write_files(tmp_path / "lib", {"a.md": "old", "gone.md": "gone"})
+    library = Path(add(home, str(source)).path)
+    write_files(source, {"a.md": "new"})
+    (source / "gone.md").unlink()
+    killed = subprocess.run([sys.executable, "-c", KILLED_UPDATE, home], timeout=30, check=False)
+    assert killed.returncode == -9
+    assert not library.exists()
+    with LibraryClient(machine) as client:
+        assert client.names() == ["lib:a"]
+        assert client.text("lib:a") == "new"
+    assert leftovers(Path(home)) == []
+    assert not has_local_edits(home, "lib")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dittybag.cli import stored_names
-from dittybag.cli.error_output import ExitStatus, report, report_error, wants_json
+from dittybag.cli.error_output import ExitStatus, report_error, wants_json
 from dittybag.cli.library_read_commands import check, list_libraries, show
 from dittybag.cli.output import format_path, json_option, print_aside, print_result, progress
 from dittybag.cli.strict_options import StrictGroup
@@ -42,7 +42,7 @@ command.add_command(check)
 @click.option("--link", is_flag=True, help="Link to the folder instead of copying it.")
 @json_option
 def add(source: str, name: str | None, folder: str | None, *, link: bool) -> None:
-    """Add a library from a folder, a zip file or a Git repository.
+    """Add a library from a folder or a Git repository.
 
     To select a branch, tag or commit of a repository, append it to the URL after `#`, as in
     https://example.org/prompts.git#v2. Files are only copied, never executed.
@@ -70,7 +70,7 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool) -> Non
         error.add_note(f"to read {linked} in place, run: dittybag library add FOLDER --link")
         raise
     verb = "Linked" if link else "Added"
-    count = "" if link else f" in {format_count(len(added.record.files), 'file')}"
+    count = "" if link else f" in {format_count(added.files, 'file')}"
     origin = f"from {added.record.location}"
     prompts = _count_prompts(added)
     message = f"{verb} library '{added.name}' {origin}: {format_count(prompts, 'prompt')}{count}"
@@ -108,15 +108,14 @@ def new(name: str) -> None:
 @command.command("update")
 @click.argument("name", required=False, shell_complete=stored_names.libraries)
 @click.option(
-    "--overwrite", is_flag=True, help="Use the files of the source; your versions are kept in another folder."
+    "--overwrite", is_flag=True, help="Replace a library that you edited; yours is moved to another folder."
 )
 @json_option
 def update(name: str | None, *, overwrite: bool) -> int:
     """Update the library NAME from its source, or all libraries.
 
-    Files that you edited are kept, and files that you deleted stay deleted. Files that changed on both sides
-    are reported as conflicts, with exit status 4. With --overwrite, the files of the source win, and your
-    versions are moved to another folder.
+    A library that you edited is not changed, and the exit status is 4. With --overwrite, it is replaced and
+    your version is moved to another folder.
 
     \b
     Examples:
@@ -126,7 +125,7 @@ def update(name: str | None, *, overwrite: bool) -> int:
     if name is not None:
         updated = _update(name, overwrite=overwrite)
         print_result(updated, *_updated_lines(updated))
-        return _report_conflicts(updated)
+        return ExitStatus.OK
     return _update_all(overwrite=overwrite)
 
 
@@ -163,8 +162,16 @@ def remove(name: str, *, yes: bool) -> None:
 def _update(name: str, *, overwrite: bool) -> UpdateResult:
     from dittybag.assembly.local_libraries import installer
 
-    with progress() as show_progress:
-        return installer.update(home(os.environ), name, overwrite=overwrite, progress=show_progress)
+    try:
+        with progress() as show_progress:
+            return installer.update(home(os.environ), name, overwrite=overwrite, progress=show_progress)
+    except LibraryEdited as error:
+        command = f"dittybag library update {error.name} --overwrite"
+        error.add_note(f"to install the source and move yours to another folder, run: {command}")
+        error.add_note(
+            "to keep yours, add the source under another name: dittybag library add SOURCE --name NAME"
+        )
+        raise
 
 
 def _update_all(*, overwrite: bool) -> int:
@@ -185,7 +192,6 @@ def _update_all(*, overwrite: bool) -> int:
         rows.append(updated)
         if not wants_json():
             click.echo("\n".join(_updated_lines(updated)))
-        status = status or _report_conflicts(updated)
     print_result({"libraries": rows})
     if not rows:
         print_aside("No libraries to update")
@@ -202,7 +208,7 @@ def _print_added(added: AddResult, message: str, prompts: int) -> None:
             "source": added.record.location,
             "folder": added.record.folder,
             "revision": added.record.revision,
-            "files": len(added.record.files),
+            "files": added.files,
             "prompts": prompts,
             "left_out": added.left_out,
         },
@@ -218,25 +224,8 @@ def _updated_lines(updated: UpdateResult) -> list[str]:
         return [f"Library '{updated.name}' {updated.note}"]
     changes = {"added": updated.added, "changed": updated.changed, "removed": updated.removed}
     counts = ", ".join(f"{len(files)} {word}" for word, files in changes.items() if files)
-    edited = [file for file in updated.kept if file not in updated.conflicts]
     lines = [f"Library '{updated.name}' {f'updated: {counts}' if counts else 'is up to date'}"]
-    lines += _file_lines(f"{format_count(len(edited), 'file')} with local edits kept:", edited)
-    if updated.kept_in is not None:
-        lines += _file_lines(f"Your versions are now in {updated.kept_in}:", updated.put_aside)
-    return lines
-
-
-def _report_conflicts(updated: UpdateResult) -> ExitStatus:
-    """Report files that changed on both sides, and return the exit status."""
-    if not updated.conflicts:
-        return ExitStatus.OK
-    files = ", ".join(one_line(file, 1000) for file in updated.conflicts[:_MAX_LINES])
-    more = len(updated.conflicts) - _MAX_LINES
-    report(
-        f"Changed on both sides; your versions were kept: {files}{f' and {more} more' if more > 0 else ''}",
-        f"to use the versions of the source, run: dittybag library update {updated.name} --overwrite",
-    )
-    return ExitStatus.CONFLICT
+    return [*lines, f"Your version is now in {updated.kept_in}"] if updated.kept_in is not None else lines
 
 
 def _file_lines(title: str, files: Sequence[str]) -> list[str]:

@@ -34,7 +34,7 @@ DittybagError
 │   ├── TaskCycle            tasks: each would wait for the next, the last for the first
 │   ├── AmbiguousReference   reference, candidates
 │   ├── LibraryExists        name
-│   ├── LibraryEdited        name, files: edits that would be lost
+│   ├── LibraryEdited        name: edits that would be lost
 │   ├── LibrariesBusy        another process is changing them
 │   ├── UserDisabled         user
 │   ├── LastMember           user, project: without members, everyone can see a project
@@ -494,16 +494,11 @@ class LibraryEdited(Conflict):
 
     code = "LIBRARY_EDITED"
 
-    def __init__(self, name: str, files: Sequence[str]) -> None:
-        """`files`: the locally edited files; empty if the origin of the library is unknown."""
+    def __init__(self, name: str, *, by_hand: bool = False) -> None:
+        """`by_hand`: it was not installed from a source."""
         self.name = name
-        self.files = tuple(files)
-        edited = f"has local edits: {', '.join(self.files[:3])}"
-        if len(self.files) > 3:
-            edited += f" and {len(self.files) - 3} more"
-        super().__init__(
-            f"Library '{name}' {edited if self.files else 'was added by hand and may be the only copy'}"
-        )
+        edited = "was added by hand and may be the only copy" if by_hand else "was edited by hand"
+        super().__init__(f"Library '{name}' {edited}")
 
 
 class LibrariesBusy(Conflict):

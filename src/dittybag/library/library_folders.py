@@ -1,4 +1,4 @@
-"""Find library folders: those in the library directories, and linked folders elsewhere."""
+"""Find library folders: those in the library directories. A symbolic link there is a linked library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from dittybag import files
 from dittybag.domain.libraries import library_name
@@ -56,25 +55,8 @@ class Directories(Struct, frozen=True):
             )
         roots = tuple(dict.fromkeys(map(os.path.realpath, self.all)))
         problems: dict[str, str] = {}
-        found = [folder for root in roots for folder in self._scan_directory(root, problems)]
-        links = sorted(install_records.linked_folders(self.home, {folder.name for folder in found}).items())
-        for name, path in links:
-            found.append(LibraryFolder(name, SafeFolder(path), os.path.realpath(path)))
-            if not os.path.lexists(path):
-                problems[path] = f"the folder of the linked library '{name}' does not exist"
+        found = (folder for root in roots for folder in _scan_directory(root, problems))
         return LibraryFolders(roots, tuple(found), problems, self.all)
-
-    def _scan_directory(self, root: str, problems: dict[str, str]) -> list[LibraryFolder]:
-        found = _scan_directory(root, problems)
-        if root != os.path.realpath(install_records.libraries_folder(self.home)):
-            return found
-        installed = install_records.recorded_names(self.home)
-        return [
-            replace(folder, root=SafeFolder(folder.root.path, allows_hard_links=True))
-            if folder.name in installed
-            else folder
-            for folder in found
-        ]
 
 
 class LibraryFolders(Struct, frozen=True):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from msgspec.structs import replace
 
-from dittybag.domain.errors import ContentFileMissing, LibraryPromptNotFound, RenderingFailed
+from dittybag.domain.errors import ContentFileMissing, DittybagError, LibraryPromptNotFound, RenderingFailed
 from dittybag.domain.libraries import SOURCE_BYTES, FileProblem, LibraryPrompt, LibraryReport
 from dittybag.domain.ports import Partials
 from dittybag.domain.prompts import verbatim_messages
@@ -94,6 +94,7 @@ class LibraryService:
         `cached`: use what a server has parsed of files that have not changed since, which is faster.
         """
         indexer = self._create_indexer(quiet=True)
+        await self._disk.run(self._finish_interrupted)
         if cached:
             await indexer.load_first(lambda: None)
         else:
@@ -123,6 +124,7 @@ class LibraryService:
         self._ready.clear()
         indexer = self._create_indexer(quiet=False)
         try:
+            await self._disk.run(self._finish_interrupted)
             await indexer.load_first(self._signal_progress)
         except Exception:  # noqa: BLE001  # waiting requests must continue; the refresher below scans again
             _log.exception("cannot load the libraries")
@@ -141,6 +143,17 @@ class LibraryService:
         # Some clients only start a server to list its prompts, and stop it soon after.
         await indexer.save_cache()
         await self._refresher.run()
+
+    def _finish_interrupted(self) -> None:
+        """Complete changes of the libraries whose process was killed."""
+        home = self._directories.home
+        if install_records.has_unfinished_changes(home):
+            from dittybag.library.installer import finish_interrupted
+
+            try:
+                finish_interrupted(home)
+            except DittybagError as error:
+                _log.warning("%s", error)
 
     def _mark_ready(self) -> None:
         self._version += 1

@@ -64,8 +64,6 @@ class SafeFolder(Struct, frozen=True):
     """A folder on disk. File names are relative to it, with "/" as the separator."""
 
     path: str
-    #: Whether files may have further names. Dittybag's own updates create them for a moment.
-    allows_hard_links: bool = False
 
     def stamp(self, file: str) -> Stamp | None:
         """The stamp of a regular file; None if there is no such file."""
@@ -135,7 +133,7 @@ class SafeFolder(Struct, frozen=True):
             descriptor = self._open(file) if follow_links else self._open_unlinked(file)
             try:
                 status = os.fstat(descriptor)
-                if status.st_nlink > 1 and not self.allows_hard_links:
+                if status.st_nlink > 1:
                     # The other name may be outside of the folder.
                     raise UnreadableFile(
                         "a hard link: the file has another name elsewhere; replace it with a copy"

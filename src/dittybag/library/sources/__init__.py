@@ -1,1 +1,1 @@
-"""Where libraries are installed from: folders, zip archives and Git repositories."""
+"""Where libraries are installed from: folders and Git repositories."""

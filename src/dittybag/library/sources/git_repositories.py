@@ -257,7 +257,7 @@ class _Git:
             )
         except FileNotFoundError:
             raise self._target.failure(
-                "Git is not installed or not on the PATH; install it, or use a folder or a zip file"
+                "Git is not installed or not on the PATH; install it, or use a folder"
             ) from None
         alarm = threading.Timer(max(0, self._deadline - time.monotonic()), _kill_group, [process])
         alarm.daemon = True

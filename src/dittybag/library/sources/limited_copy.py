@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -14,11 +14,17 @@ from msgspec import Struct
 from dittybag import files
 from dittybag.domain.errors import LibraryRefused, LibraryTooLarge, SourceFailed
 from dittybag.domain.progress import ReportProgress
-from dittybag.library.file_walk import MAX_WALK_ENTRIES
+from dittybag.library.file_walk import MAX_WALK_ENTRIES, walk
 from dittybag.library.install_records import MAX_FILE_BYTES
 from dittybag.library.relative_paths import is_in_git_folder, is_junk_file, path_problem, printable
 
 _PROGRESS_INTERVAL_SECONDS: Final = 0.1
+
+_SKIP_REASONS: Final = {
+    "link": "a symbolic link",
+    "special": "not a regular file",
+    "folder": "a folder that is nested too deep",
+}
 
 
 class CopyLimits(Struct, frozen=True):
@@ -134,6 +140,33 @@ class LimitedCopy:
             return
         self.files[path] = digest.hexdigest()
         self._report_progress()
+
+    def add_folder(self, folder: str) -> None:
+        """Copy all files below a folder. Raises `SourceFailed` if one cannot be read."""
+        for file in self._walk(folder):
+            reason = _SKIP_REASONS.get(file.kind)
+            if file.kind == "file" and file.status.st_nlink > 1:
+                # Like a symbolic link, it may be a file from elsewhere.
+                reason = "a hard link"
+            if self.accepts(file.path, reason) and self.fits(file.path, file.status.st_size):
+                self.write(file.path, self._read(file))
+
+    def _walk(self, folder: str) -> Iterator[files.WalkedFile]:
+        try:
+            yield from walk(folder, limit=self.limits.entries)
+        except files.TooManyFiles:
+            raise self.too_many_entries() from None
+        except OSError as error:
+            raise self._unreadable(str(error.filename or folder), error) from error
+
+    def _read(self, file: files.WalkedFile) -> Iterator[bytes]:
+        try:
+            yield from file.chunks()
+        except OSError as error:
+            raise self._unreadable(file.path, error) from error
+
+    def _unreadable(self, path: str, error: OSError) -> SourceFailed:
+        return self.failure(f"{printable(path)}: {error.strerror or error}")
 
     def finish(self) -> None:
         """Raise `LibraryRefused` if no file was copied."""

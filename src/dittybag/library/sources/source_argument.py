@@ -1,9 +1,8 @@
-"""The SOURCE argument of `library add`: a folder, a zip file or a Git URL."""
+"""The SOURCE argument of `library add`: a folder or a Git URL."""
 
 from __future__ import annotations
 
 import re
-import stat
 from pathlib import Path
 from typing import Final, Literal
 
@@ -22,7 +21,6 @@ _REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+@=,%-]{0,199}")
 _BROWSER_URL: Final = re.compile(r"(https://[^/]+/[^/]+/[^/]+)(?:/-)?/(?:tree|src/branch|blob)/([^/]+)/?(.*)")
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
-_MAGIC: Final = (b"PK\3\4", b"PK\5\6")
 _MAX_LENGTH: Final = 4096
 
 
@@ -39,9 +37,9 @@ class GitRemote(Struct, frozen=True, kw_only=True):
 
 
 class LibrarySource(Struct, frozen=True, kw_only=True):
-    """A folder, a Git repository or a zip file that can be added as a library."""
+    """A folder or a Git repository that can be added as a library."""
 
-    kind: Literal["folder", "git", "zip"]
+    kind: Literal["folder", "git"]
     #: An absolute path, or a URL without credentials; safe to show and to store.
     location: str
     #: The default name of the library, not normalised.
@@ -52,7 +50,7 @@ class LibrarySource(Struct, frozen=True, kw_only=True):
 def parse_source(text: str) -> LibrarySource:
     """Parse a path or a Git URL. Raises `LibraryRefused` or `SourceNotFound`."""
     if not text or text.startswith("-") or "\0" in text or len(text) > _MAX_LENGTH:
-        raise LibraryRefused(printable(text) or "''", "not a folder, a zip file or a Git URL")
+        raise LibraryRefused(printable(text) or "''", "not a folder or a Git URL")
     if replace_surrogates(text) != text:
         # It could not be stored in the record.
         raise LibraryRefused(printable(text), "the name is not valid UTF-8")
@@ -84,11 +82,7 @@ def _local_source(text: str) -> LibrarySource | None:
         if _is_bare_repository(path):
             return _local_repository(path, None)
         return LibrarySource(kind="folder", location=str(path), name=path.name)
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise LibraryRefused(printable(text), "not a regular file or a folder")
-    if path.suffix.lower() == ".zip" or _has_zip_magic(path):
-        return LibrarySource(kind="zip", location=_normalise(path), name=path.stem)
-    raise LibraryRefused(printable(text), "the file is not a zip archive; give the folder that contains it")
+    raise LibraryRefused(printable(text), "not a folder; unpack an archive and add its folder")
 
 
 def _normalise(path: Path) -> str:
@@ -96,14 +90,6 @@ def _normalise(path: Path) -> str:
     from os.path import normpath
 
     return normpath(path)
-
-
-def _has_zip_magic(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(4) in _MAGIC
-    except OSError:
-        return False
 
 
 def _is_bare_repository(path: Path) -> bool:
@@ -213,8 +199,6 @@ def _check_url(scheme: str, redacted: str, *, host: str, user: str, path: str) -
         raise LibraryRefused(redacted, "not a valid Git URL")
     if "?" in path:
         raise LibraryRefused(redacted, "the URL has a query string, which might contain a secret; remove it")
-    if path.lower().endswith(".zip"):
-        raise LibraryRefused(redacted, "this URL is a zip file; download it and add the file")
     if (browser_url := _BROWSER_URL.fullmatch(f"{scheme}://{host}/{path}")) is not None:
         folder = f" --folder {browser_url[3]}" if browser_url[3] else ""
         raise LibraryRefused(

@@ -108,7 +108,6 @@ async def show_library(request: WebRequest) -> WebResponse:
 _ORIGINS: Final = {
     "folder": "copied from the folder",
     "git": "from the Git repository",
-    "zip": "from the zip file",
     "new": "created here",
     "link": "linked folder",
 }
