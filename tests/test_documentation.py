@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -35,7 +34,6 @@ def _pages(folder: Path) -> Iterator[Path]:
 
 PAGES = sorted(_pages(ROOT))
 #: What a bug report says about an installation.
-DETAILS = ["dittybag", "Python", "platform", "SQLite", "extras", "data folder", "database", "profile"]
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -106,19 +104,6 @@ def test_the_command_reports_its_version_and_usage() -> None:
         [*run, "--version"], capture_output=True, text=True, timeout=30, check=True
     ).stdout
     assert version == f"dittybag {__version__}\n"
-    details = subprocess.run(
-        [*run, "--version", "--verbose"],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-        env={**os.environ, "DITTYBAG_DATABASE_URL": "postgresql://ann:s3cret-word@db.example.org/notes"},
-    ).stdout
-    assert [line.partition(":")[0] for line in details.splitlines()] == DETAILS
-    assert details.startswith(f"dittybag:     {__version__}\n")
-    assert "\ndatabase:     PostgreSQL\n" in details
-    assert "s3cret" not in details
-    assert "example" not in details
     usage = subprocess.run([*run, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
     assert "Usage: dittybag" in usage
     wrong = subprocess.run([*run, "dance"], capture_output=True, text=True, timeout=30, check=False)

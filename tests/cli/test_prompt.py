@@ -346,7 +346,7 @@ def test_a_terminal_prompts_for_missing_arguments(tmp_path: Path) -> None:
 # On a terminal
 
 
-def test_a_terminal_shows_a_header_and_colours_but_no_control_characters(tmp_path: Path) -> None:
+def test_a_terminal_shows_a_header_but_no_control_characters(tmp_path: Path) -> None:
     text = (
         "# Head\n\nSay **hello** to {{ name }} in `code`, <b>not</b> \x1b]0;bad\x07\x9b1m.\n"
         "```\n# code\n```\n- one"
@@ -356,17 +356,7 @@ def test_a_terminal_shows_a_header_and_colours_but_no_control_characters(tmp_pat
     add = ("prompt", "add", "greet", "--file", str(file), "-t", "fun", "--title", "Greeting")
     dittybag(tmp_path, *add, "-a", "name?: Who", "--description", "Says \x1b[5mhello")
     screen = run_in_terminal(tmp_path, "prompt", "show", "greet")
-    for styled in (
-        "\x1b[1mgreet\x1b[0m  Greeting\n",
-        "\x1b[33m\x1b[1m# Head\x1b[0m\n",
-        "\x1b[1m**hello**\x1b[0m",
-        "\x1b[35m{{ name }}\x1b[0m",
-        "\x1b[32m`code`\x1b[0m",
-        "\x1b[36m<b>\x1b[0mnot\x1b[36m</b>\x1b[0m",
-        "\x1b[32m# code\x1b[0m\n",
-        "\x1b[33m-\x1b[0m one\n",
-    ):
-        assert styled in screen
+    assert "\x1b[1mgreet\x1b[0m  Greeting\n" in screen
     # Only control characters are replaced.
     assert text.replace("\x1b", "�").replace("\x07", "�").replace("\x9b", "�") in strip_colours(screen)
     for line in ("tags: fun", "argument: name (optional): Who", "updated just now, version 1"):

@@ -101,6 +101,7 @@ def run_checks(settings: Settings, report: ReportProgress) -> DoctorReport:
         f"Dittybag {__version__}",
         f"Python {platform.python_version()}",
         f"SQLite {sqlite_version()}",
+        platform.platform(),
     )
     findings = [Finding("ok", "versions", ", ".join(versions))]
     if is_file(settings.database):

@@ -106,10 +106,9 @@ class _LazyGroup(StrictGroup):
 @click.group(
     cls=_LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.option("--version", is_flag=True, help="Show the version.")
-@click.option("--verbose", is_flag=True, help="With --version, show the details that a bug report needs.")
+@click.version_option(__version__, message="dittybag %(version)s", help="Show the version.")
 @click.pass_context
-def dittybag(ctx: click.Context, *, version: bool, verbose: bool) -> None:
+def dittybag(ctx: click.Context) -> None:
     """Share prompts, resources and tasks with your AI agents over MCP.
 
     Start with `dittybag demo` for a tour, `dittybag connect` to add Dittybag to your MCP clients, or
@@ -118,26 +117,12 @@ def dittybag(ctx: click.Context, *, version: bool, verbose: bool) -> None:
     --project, --workspace, --db and --json may stand before or after a command. A command refuses those that
     do not apply to it.
     """
-    if version:
-        _print_version(is_verbose=verbose)
-        ctx.exit()
-    if verbose:
-        raise click.UsageError("--verbose requires --version")
     if ctx.invoked_subcommand is None:
         for name in {"json", "project"} & shared_values(ctx).keys():
             raise click.UsageError(f"--{name} requires a command")
         from dittybag.cli.welcome import welcome
 
         welcome()
-
-
-def _print_version(*, is_verbose: bool) -> None:
-    if not is_verbose:
-        click.echo(f"dittybag {__version__}")
-        return
-    from dittybag.cli.version_details import print_version_details
-
-    print_version_details()
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -184,7 +184,6 @@ def get_prompt(options: WorkspaceOptions, name: str) -> Prompt:
 
 
 def _print_prompt(prompt: Prompt) -> None:
-    from dittybag.cli.markdown_highlight import highlight
 
     title = f"  {clip_line(prompt.title)}" if prompt.title != prompt.name else ""
     lines = [click.style(prompt.name, bold=True) + title]
@@ -196,7 +195,7 @@ def _print_prompt(prompt: Prompt) -> None:
         click.style(f"argument: {_describe_argument(argument)}", dim=True) for argument in prompt.arguments
     ]
     updated = f"updated {format_time(prompt.updated_at)}, version {prompt.version}"
-    lines += [click.style(updated, dim=True), "", highlight(terminal_safe(prompt.content))]
+    lines += [click.style(updated, dim=True), "", terminal_safe(prompt.content)]
     echo_long("\n".join(lines))
 
 
