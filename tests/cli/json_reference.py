@@ -64,10 +64,9 @@ library update
 library remove files
 project link --project website
 project list
-project show website
 user add ann
 project share website ann
-project members website
+project show website
 project unshare website ann --open
 project unlink
 project rename website site

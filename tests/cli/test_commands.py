@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
 from dittybag.cli.commands import dittybag as group
+from dittybag.cli.serve_command import serve_command
+from dittybag.cli.strict_options import PROJECT
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.cli.command_reference import REFERENCE, help_text, iterate_commands, render_page, root_context
 from tests.stdio_server_process import ROOT
@@ -97,10 +100,17 @@ def test_json_errors_have_an_envelope(tmp_path: Path) -> None:
 
 def test_the_command_line_stays_small() -> None:
     parameters = {id(parameter): parameter for command, _ in ALL_COMMANDS for parameter in command.params} | {
-        id(parameter): parameter for parameter in group.params
+        id(parameter): parameter for parameter in (*group.params, *serve_command.params)
     }
-    assert len(LEAF_COMMANDS) <= 84
-    assert len(parameters) <= 300
+    # With `dittybag serve`.
+    assert len(LEAF_COMMANDS) + 1 <= 68
+    assert len(parameters) <= 260
+
+
+def test_what_agents_use_has_a_section_of_its_own() -> None:
+    listed = group.get_help(root_context()).partition("For agents and scripts:\n")[2].partition("\n\n")[0]
+    names = [re.split(r"  +", line.strip())[0] for line in listed.splitlines()]
+    assert names == ["prime", "pin", "unpin", "task next", "task renew", "task release"]
 
 
 @pytest.mark.parametrize(
@@ -129,6 +139,23 @@ def test_a_command_refuses_the_shared_options_that_do_not_apply_to_it(tmp_path: 
     assert error["message"] == "--json does not apply to `dittybag serve`"
     assert "requires a command" in dittybag(tmp_path, "-p", "x", status=2).stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def required_arguments(command: click.Command) -> Iterator[str]:
+    for parameter in command.params:
+        if parameter.required and isinstance(parameter, click.Option):
+            yield parameter.opts[0]
+        if parameter.required:
+            yield parameter.type.choices[0] if isinstance(parameter.type, click.Choice) else "1"
+
+
+@pytest.mark.parametrize("pair", LEAF_COMMANDS, ids=command_path_of)
+def test_every_command_without_a_project_refuses_one(pair: tuple[click.Command, click.Context]) -> None:
+    command, ctx = pair
+    words = ctx.command_path.split()[1:]
+    if PROJECT not in command.params:
+        with pytest.raises(click.UsageError, match=f"--project does not apply to `{ctx.command_path}`"):
+            group.main(["-p", "x", *words, *required_arguments(command)], "dittybag", standalone_mode=False)
 
 
 def test_a_server_takes_the_shared_options_before_the_command(tmp_path: Path) -> None:

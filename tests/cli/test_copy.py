@@ -86,7 +86,7 @@ def export_workspace(home: Path, database: str) -> str:
 
 
 def list_accounts(home: Path, database: str) -> list[object]:
-    commands = (("user", "list"), ("token", "list"), ("project", "members", "side"))
+    commands = (("user", "list"), ("token", "list"), ("project", "show", "side"))
     return [data(dittybag(home, *words, "--db", database, "--json")) for words in commands]
 
 

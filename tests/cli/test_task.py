@@ -168,7 +168,7 @@ def test_lists_are_filtered_and_limited(tmp_path: Path) -> None:
     assert list_ids(tmp_path, "--sort", "created", "--reverse") == [1, 2, 3, 5]
     assert list_ids(tmp_path, "--sort", "due", "--include-done") == [4, 1, 3, 5, 2]
     assert list_ids(tmp_path, "-P", "5", "--project", "a") == [2]
-    assert list_ids(tmp_path, "--done") == [4]
+    assert list_ids(tmp_path, "--status", "done") == [4]
     assert list_ids(tmp_path, "--include-done") == [5, 2, 4, 3, 1]
     assert list_ids(tmp_path, "--overdue") == [1]
     assert list_ids(tmp_path, "--due", "tomorrow") == [3, 1]
@@ -184,7 +184,7 @@ def test_lists_are_filtered_and_limited(tmp_path: Path) -> None:
     )
     whole = dittybag(tmp_path, "task", "list", "--limit", "4")
     assert (len(whole.stdout.splitlines()), whole.stderr) == (5, "")
-    result = dittybag(tmp_path, "task", "list", "--done").stdout.splitlines()
+    result = dittybag(tmp_path, "task", "list", "--status", "done").stdout.splitlines()
     assert "status" in result[0].split()
     assert "done" in result[1].split()
 
@@ -299,8 +299,6 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("delete", "1", "99"), 3, "Task 99 not found"),
         (("show", "99"), 3, "Task 99 not found"),
         (("edit", "99", "-P", "1"), 3, "Task 99 not found"),
-        (("list", "--done", "--include-done"), 2, "--done and --include-done cannot be used together"),
-        (("list", "--done", "--overdue"), 2, "--done and --overdue cannot be used together"),
         (("list", "--due", "fri", "--overdue"), 2, "--due requires a date and cannot be used with --overdue"),
         (("list", "--due", ""), 2, "--due requires a date"),
         (("list", "--limit", "0"), 2, "--limit: must be an integer, 1 to 1000000"),

@@ -243,7 +243,7 @@ def test_several_tasks_are_finished_together_or_not_at_all(tmp_path: Path) -> No
         (("edit", "1", "--blocked-by", "2"), 4, "These tasks would wait for each other"),
         (("list", "--ready", "--status", "todo"), 2, "--ready and --status cannot be used together"),
         (("list", "--ready", "--include-done"), 2, "--ready and --include-done cannot be used together"),
-        (("list", "--status", "done", "--done"), 2, "--status and --done cannot be used together"),
+        (("list", "--status", "done", "--include-done"), 2, "--status and --include-done cannot be used"),
     ],
 )
 def test_what_cannot_be_done_is_refused(

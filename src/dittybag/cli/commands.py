@@ -24,14 +24,14 @@ from dittybag.domain.errors import DittybagError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-#: Commands by section with their one-line summaries. Each command is a module of the same name.
+#: Commands by section with their one-line summaries. Each command is a module of the same name, but for the
+#: commands of a group, which have two words.
 _COMMANDS: Final = {
     "Get started": {
         "demo": "Try Dittybag on a sample workspace.",
         "open": "Open the web UI in your browser.",
         "connect": "Add Dittybag to an MCP client, or list the clients.",
         "serve": "Serve MCP clients over stdio or HTTP.",
-        "prime": "Print what an agent should know when it starts.",
     },
     "Content": {
         "prompt": "Manage prompts.",
@@ -40,8 +40,6 @@ _COMMANDS: Final = {
         "tag": "Manage the tags of prompts.",
         "library": "Manage prompt libraries.",
         "project": "Manage projects and their members.",
-        "pin": "Pin an item, so that agents always get it.",
-        "unpin": "Unpin an item.",
         "workspaces": "List the workspaces in the data folder.",
     },
     "Search and history": {
@@ -49,6 +47,14 @@ _COMMANDS: Final = {
         "history": "Show who changed what, and when.",
         "undo": "Undo the last change, or several changes.",
         "restore": "Restore an earlier version of an item.",
+    },
+    "For agents and scripts": {
+        "prime": "Print what an agent should know when it starts.",
+        "pin": "Pin an item, so that agents always get it.",
+        "unpin": "Unpin an item.",
+        "task next": "Claim the best task that is ready, and print it.",
+        "task renew": "Renew the claim of a task for another lease.",
+        "task release": "Give a task back: it is to do again, for everybody.",
     },
     "Access over HTTP": {
         "user": "Manage users.",
@@ -72,7 +78,7 @@ class _LazyGroup(StrictGroup):
     """A group that lists its commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for section in _COMMANDS.values() for name in section]
+        return [name for section in _COMMANDS.values() for name in section if " " not in name]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
@@ -93,7 +99,7 @@ class _LazyGroup(StrictGroup):
             CompletionItem(name, help=about)
             for section in _COMMANDS.values()
             for name, about in section.items()
-            if name.startswith(incomplete)
+            if name.startswith(incomplete) and " " not in name
         ]
         return found + click.Command.shell_complete(self, ctx, incomplete)
 

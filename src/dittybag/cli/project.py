@@ -59,7 +59,9 @@ def list_projects(options: WorkspaceOptions) -> None:
 @click.argument("name", required=False, type=text, shell_complete=stored_names.projects)
 @in_workspace
 def show(name: str | None, options: WorkspaceOptions) -> None:
-    """Show a project and the folders that are linked to it; without NAME, the project of the current folder.
+    """Show a project, its members and the folders that are linked to it.
+
+    Without NAME, it is the project of the current folder. A project without members is visible to all users.
 
     \b
     Examples:
@@ -67,11 +69,15 @@ def show(name: str | None, options: WorkspaceOptions) -> None:
       dittybag project show website
     """
     options = replace(options, project=name or AUTOMATIC)
-    sizes, project, wanted = options.run(_find_with_sizes)
+    sizes, project, wanted, members = options.run(_find_with_sizes)
     size = next((item for item in sizes if item.project.id == project.id), None)
     if size is None:
         size = ProjectSize(project=project, prompts=0, resources=0, tasks=0)
-    data = {**_project_data(size, _folders(options)), "exists": project.id != NEW_PROJECT}
+    data = {
+        **_project_data(size, _folders(options)),
+        "members": [msgspec.to_builtins(member) for member in members],
+        "exists": project.id != NEW_PROJECT,
+    }
     lines = [
         f"{label + ':':<11}{clip_line(str(value), 1000)}"
         for label, value in (
@@ -80,6 +86,7 @@ def show(name: str | None, options: WorkspaceOptions) -> None:
             ("Resources", size.resources),
             ("Tasks", size.tasks),
             *(("Folder", format_path(folder)) for folder in data["folders"]),
+            *(("Member", f"{member.user} ({member.role})") for member in members),
         )
     ]
     print_result(data, *lines)
@@ -89,11 +96,16 @@ def show(name: str | None, options: WorkspaceOptions) -> None:
             note(f"project '{wanted}' exists, but is not linked to this folder; see `dittybag project link`")
 
 
-async def _find_with_sizes(session: WorkspaceSession) -> tuple[list[ProjectSize], Project, str | None]:
-    """Return all projects, the one to show, and the name that a new one would have if it were free."""
+async def _find_with_sizes(
+    session: WorkspaceSession,
+) -> tuple[list[ProjectSize], Project, str | None, list[Member]]:
+    """Return all projects, the one to show, the name of a new one if it were free, and the members."""
     projects, folder = session.workspace.projects, session.caller.folder
     wanted = None if folder is None else next(folder.names())
-    return await projects.all(), await projects.of_caller(session.caller), wanted
+    project = await projects.of_caller(session.caller)
+    is_new = project.id == NEW_PROJECT
+    members = [] if is_new else await session.workspace.accounts.members(project.name)
+    return await projects.all(), project, wanted, members
 
 
 def _folders(options: WorkspaceOptions) -> dict[ProjectKey, list[str]]:
@@ -298,25 +310,6 @@ def unshare(name: str, user: str, options: WorkspaceOptions, *, to_all: bool) ->
     print_result(_membership_data(name, members), f"Removed user '{user}' from project '{name}'")
     if not members:
         note(f"project '{name}' is now visible to all users")
-
-
-@command.command("members")
-@click.argument("name", type=text, shell_complete=stored_names.projects)
-@in_workspace
-def members(name: str, options: WorkspaceOptions) -> None:
-    """List the members of a project.
-
-    \b
-    Example:
-      dittybag project members website
-    """
-    found = options.run(lambda session: session.workspace.accounts.members(name))
-    print_list(
-        _membership_data(name, found),
-        ("user", "access"),
-        [(member.user, member.role) for member in found],
-        empty=(f"Project '{name}' has no members: it is visible to all users",),
-    )
 
 
 def _membership_data(project: str, members: Sequence[Member]) -> dict[str, Any]:

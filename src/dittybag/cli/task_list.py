@@ -45,7 +45,6 @@ class _Filters(Struct, frozen=True, kw_only=True):
     no_project: bool
     priorities: tuple[int, ...]
     search: str
-    done: bool
     include_done: bool
     statuses: tuple[str, ...]
     ready: bool
@@ -65,12 +64,8 @@ class _Filters(Struct, frozen=True, kw_only=True):
 
     def check(self, options: WorkspaceOptions) -> None:
         """Refuse options that contradict each other."""
-        if self.done and (self.include_done or self.overdue):
-            other = "include-done" if self.include_done else "overdue"
-            usage_error(f"--done and --{other} cannot be used together")
-        if self.statuses and (self.done or self.include_done):
-            other = "done" if self.done else "include-done"
-            usage_error(f"--status and --{other} cannot be used together")
+        if self.statuses and self.include_done:
+            usage_error("--status and --include-done cannot be used together")
         if self.due is not None and (self.overdue or not self.due):
             usage_error("--due requires a date and cannot be used with --overdue")
         if self.no_project and options.project is not None:
@@ -118,7 +113,6 @@ class _Filters(Struct, frozen=True, kw_only=True):
 @label_option
 @click.option("--assignee", metavar="NAME", type=text, help="Only tasks that are assigned to NAME.")
 @click.option("--parent", metavar="ID", type=POSITIVE, help="Only parts of this task.")
-@click.option("--done", is_flag=True, help="Only completed tasks.")
 @click.option("--include-done", is_flag=True, help="Include done and dropped tasks.")
 @click.option("--overdue", is_flag=True, help="Only overdue tasks.")
 @click.option("--due", metavar="WHEN", type=parse_due_date, help="Only tasks due by then, such as fri or 2w.")
@@ -197,7 +191,7 @@ def _query(user: str, project: str | None, filters: _Filters, now: datetime) -> 
         user=user,
         project=NO_PROJECT if filters.no_project else project,
         priorities=filters.priorities,
-        completed=None if filters.include_done or filters.statuses else filters.done,
+        completed=None if filters.include_done or filters.statuses else False,
         statuses=filters.statuses,
         assignee=filters.assignee,
         labels=filters.labels,
