@@ -92,6 +92,7 @@ def test_a_server_is_started_used_again_and_stopped(home: Path) -> None:
         (("tasks",), "/p/default/tasks"),
         (("1",), "/p/default/tasks/1"),
         (("prompts/greet",), r"/p/default/prompts/[0-9a-f-]{36}"),
+        (("libraries",), r"/p/default/prompts\?tab=libraries"),
         (("libraries/team",), "/p/default/libraries/view?name=team"),
     ):
         again = open_page(home, *arguments, "--no-browser")
@@ -217,7 +218,7 @@ def test_the_browser_is_opened_and_serve_offers_to_open_it(home: Path, tmp_path:
 
 def test_pages_are_those_of_the_web_ui(tmp_path: Path) -> None:
     patterns = {route.pattern for route in ROUTES if route.method == "GET"}
-    assert {f"/{page}" for page in PAGES if page != "home"} <= patterns
+    assert {f"/{page}" for page in PAGES if page not in ("home", "libraries")} <= patterns
     assert "settings" in PAGES
     assert "did you mean tasks?" in dittybag(tmp_path, "open", "taks", status=2).stderr
     assert "There is no page 'tasks/x'" in dittybag(tmp_path, "open", "tasks/x", status=2).stderr

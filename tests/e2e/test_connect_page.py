@@ -35,7 +35,7 @@ def test_the_page_is_accessible_on_every_screen(
     check_page(page, f"connect-{screen.name}")
 
 
-def test_the_button_connects_a_client(
+def test_the_buttons_connect_and_disconnect_a_client(
     server: WebServerProcess, windows: BrowserWindows, tmp_path: Path
 ) -> None:
     page = windows.open(server, "/p/auth-module/connect")
@@ -46,6 +46,9 @@ def test_the_button_connects_a_client(
     assert page.get_by_role("region", name="Cursor").get_by_text("connected", exact=True).is_visible()
     listed = server.dittybag("connect", "--json")
     assert '"state":"connected"' not in listed, "the command runs with another home folder"
+    card.get_by_role("button", name="Disconnect Cursor").click()
+    page.get_by_text("Cursor is no longer connected").wait_for()
+    assert card.get_by_role("button", name="Connect Cursor", exact=True).is_visible()
 
 
 def test_the_snippet_is_what_the_button_writes(server: WebServerProcess, windows: BrowserWindows) -> None:

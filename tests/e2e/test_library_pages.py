@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.e2e.conftest import SCREENS, BrowserWindows, PageCheck, Screen
 from tests.e2e.web_server_process import WebServerProcess
 
 LIBRARIES = "/p/default/libraries"
+TAB = "/p/default/prompts?tab=libraries"
 
 BROKEN = "First line\n{{ language | nofilter }}\n"
 
@@ -36,7 +38,7 @@ def libraries(server: WebServerProcess) -> None:
 def test_library_pages_are_accessible_on_every_screen(
     server: WebServerProcess, windows: BrowserWindows, check_page: PageCheck, screen: Screen
 ) -> None:
-    page = windows.open(server, LIBRARIES, screen)
+    page = windows.open(server, TAB, screen)
     page.get_by_text("is unknown").wait_for()
     check_page(page, f"libraries-{screen.name}")
     page.goto(f"{server.origin}{LIBRARIES}/view?name=broken")
@@ -46,10 +48,10 @@ def test_library_pages_are_accessible_on_every_screen(
 
 
 def test_the_list_follows_the_files_on_disk(server: WebServerProcess, windows: BrowserWindows) -> None:
-    page = windows.open(server, LIBRARIES)
+    page = windows.open(server, TAB)
     libraries = page.locator("#libraries")
-    expect(libraries.get_by_role("listitem").filter(has_text="team")).to_contain_text("no problems")
-    broken = libraries.locator(".list > li").filter(has_text="broken")
+    expect(libraries.locator("#library-row-team")).to_contain_text("no problems")
+    broken = libraries.locator("#library-row-broken")
     expect(broken).to_contain_text("2 errors")
     expect(broken.locator("code").first).to_have_text("prompts/wrong.md:2")
     expect(broken).to_contain_text("filter nofilter is unknown")
@@ -60,11 +62,14 @@ def test_the_list_follows_the_files_on_disk(server: WebServerProcess, windows: B
     expect(broken).to_contain_text("no problems")
     write_library_file(server.home, "fresh", "twig.toml", '[prompts.one]\ndescription = "One"\n')
     write_library_file(server.home, "fresh", "prompts/one.md", "One\n")
-    expect(libraries.get_by_role("link", name="fresh")).to_be_visible()
+    expect(libraries.get_by_role("link", name="fresh", exact=True)).to_be_visible()
     write_library_file(server.home, "broken", "prompts/wrong.md", BROKEN)
     expect(broken).to_contain_text("2 errors")
 
-    page.get_by_role("link", name="team").click()
+    page.get_by_label("Filter libraries").fill("nothing like that")
+    expect(page.get_by_text("No library and no prompt of one matches the filter.")).to_be_visible()
+    page.get_by_label("Filter libraries").fill("team")
+    page.get_by_role("link", name="team", exact=True).click()
     expect(page.get_by_role("heading", name="team")).to_be_visible()
     page.get_by_label("Filter prompts").fill("nothing like that")
     expect(page.get_by_text("No matching prompts.")).to_be_visible()
@@ -96,6 +101,28 @@ def test_a_prompt_is_rendered_while_typing(server: WebServerProcess, windows: Br
     expect(result).to_contain_text("All is well")
     expect(page.locator("#source-text")).to_contain_text("All is well")
     write_library_file(server.home, "broken", "prompts/wrong.md", BROKEN)
+
+
+def test_a_library_is_updated_from_its_source(
+    server: WebServerProcess, windows: BrowserWindows, tmp_path: Path
+) -> None:
+    source = tmp_path / "shared"
+    source.mkdir()
+    (source / "first.md").write_text("Text\n")
+    server.dittybag("library", "add", str(source))
+    page = windows.open(server, TAB)
+    page.get_by_role("link", name="shared", exact=True).click()
+    expect(page.get_by_role("link", name="first")).to_be_visible()
+    (source / "second.md").write_text("Text\n")
+    page.get_by_role("button", name="Update").click()
+    expect(page.locator(".note")).to_have_text("Updated shared")
+    expect(page.get_by_role("link", name="second")).to_be_visible()
+    page.goto(f"{server.origin}{TAB}")
+    page.get_by_role("button", name="Update all").click()
+    expect(page.locator(".note")).to_have_text("Updated 1 library")
+    shutil.rmtree(source)
+    page.get_by_role("button", name="Update all").click()
+    expect(page.locator(".note")).to_contain_text("shared: ")
 
 
 def test_unknown_names_are_reported(server: WebServerProcess, windows: BrowserWindows) -> None:

@@ -45,15 +45,6 @@ LISTS: Final = (
         ("Tag", "security", "Tag: security"),
     ),
     ListPage(
-        "/libraries",
-        "#libraries",
-        "Filter libraries",
-        "another",
-        "No matching libraries",
-        "team",
-        ("State", "good", "State: Without problems"),
-    ),
-    ListPage(
         "/resources",
         "#resources",
         "Filter resources",
@@ -215,7 +206,6 @@ def test_rows_take_one_line_or_two_and_text_has_three_sizes(
     paths = [
         "/prompts",
         "/prompts?tab=libraries",
-        "/libraries",
         "/resources",
         "/tasks?view=list",
         "/activity",
@@ -290,7 +280,7 @@ def test_phones_have_one_header_row_and_five_items_in_the_bar(
         assert box is not None
         assert box["height"] >= 40
     bar.get_by_text("More").click()
-    expect(bar.locator(".menu-body a")).to_contain_text(["Libraries", "Resources", "Connect"])
+    expect(bar.locator(".menu-body a")).to_contain_text(["Resources", "Context", "Connect", "Settings"])
     check_page(page, "more-sections")
     bar.get_by_role("link", name="Resources").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Resources")

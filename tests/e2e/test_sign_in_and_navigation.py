@@ -74,7 +74,7 @@ def find_token(text: str) -> str:
 def test_keyboard_shortcuts_open_every_section(server: WebServerProcess, windows: BrowserWindows) -> None:
     page = windows.open(server)
     for key, name in zip(
-        "plrtac", ("Prompts", "Libraries", "Resources", "Tasks", "Activity", "Connect"), strict=True
+        "prtac,", ("Prompts", "Resources", "Tasks", "Activity", "Connect", "Settings"), strict=True
     ):
         page.keyboard.press("g")
         page.keyboard.press(key)

@@ -15,7 +15,7 @@ from dittybag import files
 from dittybag.assembly.store_factory import is_file
 from dittybag.assembly.stored_backups import BackupFolder, has_automatic_backups, stored_backups
 from dittybag.config import Settings
-from dittybag.domain.display import format_size
+from dittybag.domain.display import format_count, format_size
 from dittybag.domain.errors import DittybagError, Invalid
 from dittybag.domain.imports import FORMATS, ImportOptions
 from dittybag.web.web_context import (
@@ -207,6 +207,30 @@ class LocalMaintenance:
             renamed=[f"{item.kind} “{item.old}” as “{item.new}”" for item in result.renamed[:_MAX_NOTES]],
             notes=[note.replace(path, "the file") for note in notes[:_MAX_NOTES]],
         )
+
+    # Libraries
+
+    async def update_libraries(self, name: str) -> str:
+        return await self._run(lambda: self._update_libraries(name))
+
+    def _update_libraries(self, name: str) -> str:
+        from dittybag.assembly.local_libraries import install_records, installer
+
+        records = install_records.read_records(self._settings.home)
+        names = [name] if name else [key for key, record in records.items() if _has_source(record.kind)]
+        failures = []
+        for library in names:
+            try:
+                installer.update(self._settings.home, library)
+            except DittybagError as error:
+                failures.append(f"{library}: {error}")
+        if failures:
+            raise MaintenanceFailed("; ".join(failures))
+        return f"Updated {name or format_count(len(names), 'library', 'libraries')}"
+
+
+def _has_source(kind: str) -> bool:
+    return kind not in ("link", "new")
 
 
 def _size(database: str) -> int:

@@ -123,7 +123,7 @@ def _path(options: WorkspaceOptions, page: str | None) -> str:
     if kind == "home":
         return top
     if not name:
-        return f"{top}/{kind}"
+        return f"{top}/prompts?tab=libraries" if kind == "libraries" else f"{top}/{kind}"
     if kind == "libraries":
         return f"{top}/libraries/view?{urlencode({'name': name})}"
     return top + options.run(lambda session: _item_path(session, kind, name))

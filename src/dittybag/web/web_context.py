@@ -154,6 +154,13 @@ class Maintenance(Protocol):
         """Import an uploaded file. Items that exist already are skipped. Raises `MaintenanceFailed`."""
         ...
 
+    async def update_libraries(self, name: str) -> str:
+        """Update a library from its source, or all of them, and return a message for the user.
+
+        Raises `MaintenanceFailed`.
+        """
+        ...
+
 
 class WebContext(Struct, frozen=True, kw_only=True):
     """A workspace, and the services and settings that its web UI uses."""

@@ -1,10 +1,11 @@
-"""The Connect page: client configurations, a button that connects a client, and recent requests."""
+"""The Connect page: client configurations, buttons that connect and disconnect, and recent requests."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from dittybag.domain.errors import NotAllowed
+from dittybag.services.project_overview import seen_clients
 from dittybag.web.browser_requests import WebRequest, WebResponse, redirect
 from dittybag.web.request_log import LoggedRequest
 from dittybag.web.template_rendering import render_page
@@ -12,6 +13,8 @@ from dittybag.web.web_context import ConnectionFailed
 
 #: Maximum number of requests shown.
 _MAX_REQUESTS: Final = 30
+#: Maximum number of clients that were seen.
+_MAX_SEEN: Final = 100
 
 
 async def show_requests(request: WebRequest) -> WebResponse:
@@ -24,8 +27,7 @@ def _recent_requests(request: WebRequest) -> list[LoggedRequest]:
 
 async def connect(request: WebRequest) -> WebResponse:
     """Connect a client on this machine, like `dittybag connect`."""
-    if request.session.name is not None:
-        raise NotAllowed("Only the owner of this machine can connect its clients")
+    _require_owner(request)
     try:
         message = await request.context.connections.connect(
             request.parameters["client"], request.project.name
@@ -33,6 +35,21 @@ async def connect(request: WebRequest) -> WebResponse:
     except ConnectionFailed as failed:
         return await show_clients(request, str(failed))
     return redirect(request.link("/connect"), message)
+
+
+async def disconnect(request: WebRequest) -> WebResponse:
+    """Remove Dittybag from the configuration of a client, like `dittybag connect --remove`."""
+    _require_owner(request)
+    try:
+        message = await request.context.connections.disconnect(request.parameters["client"])
+    except ConnectionFailed as failed:
+        return await show_clients(request, str(failed))
+    return redirect(request.link("/connect"), message)
+
+
+def _require_owner(request: WebRequest) -> None:
+    if request.session.name is not None:
+        raise NotAllowed("Only the owner of this machine can connect and disconnect its clients")
 
 
 async def show_clients(request: WebRequest, problem: str = "") -> WebResponse:
@@ -50,4 +67,5 @@ async def show_clients(request: WebRequest, problem: str = "") -> WebResponse:
         clients=ordered,
         address=address,
         requests=_recent_requests(request),
+        seen=seen_clients(await request.workspace.overview.seen_actors(request.caller))[:_MAX_SEEN],
     )

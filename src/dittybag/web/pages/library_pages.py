@@ -1,4 +1,4 @@
-"""The read-only pages of prompt libraries: their state and their prompts."""
+"""The pages of prompt libraries: their state and their prompts."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
 from dittybag.domain.role_marks import Message
 from dittybag.domain.text import fold
 from dittybag.files import display_path
-from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
+from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, redirect
 from dittybag.web.filter_chips import filter_chips, without_filters
-from dittybag.web.library_checks import matching_prompts
+from dittybag.web.library_checks import matching_prompts, search_prompts
 from dittybag.web.pages.prompt_head import Tab, library_head
 from dittybag.web.pages.prompt_preview import argument_values, preview_prompt, result_values
+from dittybag.web.pages.settings_sections import may_administer, require_admin
 from dittybag.web.resource_previews import excerpt_of, markdown_of
 from dittybag.web.shell_commands import render_command
 from dittybag.web.template_rendering import render_page
 from dittybag.web.variable_marks import mark_variables
+from dittybag.web.web_context import MaintenanceFailed
 
 #: Limits of what a page shows; `dittybag library check` lists everything.
 _MAX_LIBRARIES: Final = 200
 _MAX_PROBLEMS: Final = 50
 _MAX_SKIPPED: Final = 100
-#: The states of libraries to filter by.
-_STATES: Final = {"problems": "With problems", "good": "Without problems"}
+_MAX_PROMPTS: Final = 10_000
 
 
 class LibraryHealth(Struct, frozen=True):
@@ -50,33 +51,48 @@ class LibraryHealth(Struct, frozen=True):
 
 
 async def show_libraries(request: WebRequest) -> WebResponse:
+    """Show the libraries with their problems, and the prompts of all of them: a tab of Prompts."""
     reports, is_checked = await request.context.library_checks.reports()
     text = request.query.get("q", "").strip()[:200]
-    state = request.chosen("state", _STATES, "")
     locations = _FileLocations(request, await request.context.libraries.origins())
     healths = [
         health
         for health in map(LibraryHealth, reports)
-        if (not state or (state == "problems") == bool(health.report.problems))
-        and fold(text) in fold(f"{health.report.name} {locations.origin(health.report)}")
+        if fold(text) in fold(f"{health.report.name} {locations.origin(health.report)}")
     ]
+    prompts = await search_prompts(request.context.libraries, text, _MAX_PROMPTS)
     return render_page(
         request,
-        "libraries/library_list.html",
+        "libraries/library_tab.html",
         libraries=healths[:_MAX_LIBRARIES],
         found=len(healths),
         total=len(reports),
-        prompts=sum(health.report.prompts for health in healths),
-        errors=sum(health.errors for health in healths),
-        warnings=sum(health.warnings for health in healths),
+        prompts=prompts[request.offset : request.offset + PER_PAGE],
+        prompt_count=len(prompts),
+        pages=request.pages(len(prompts)),
         is_checked=is_checked,
         locations=locations,
+        can_update=_may_update(request) and any(map(locations.has_source, reports)),
         text=text,
-        state=state,
-        states=_STATES,
-        chips=filter_chips(request, [("q", "Text", text), ("state", "State", _STATES.get(state, ""))]),
-        clear=without_filters(request, ["q", "state"]),
+        chips=filter_chips(request, [("q", "Text", text)]),
+        clear=without_filters(request, ["q"]),
     )
+
+
+def _may_update(request: WebRequest) -> bool:
+    return may_administer(request) and not request.context.read_only
+
+
+async def update_libraries(request: WebRequest) -> WebResponse:
+    """Update a library from its source, or without a name all of them, like `dittybag library update`."""
+    require_admin(request)
+    name = request.form.get("name", "")
+    page = request.link("/libraries/view", name=name) if name else request.link("/prompts", tab="libraries")
+    try:
+        note = await request.context.maintenance.update_libraries(name)
+    except MaintenanceFailed as failed:
+        note = str(failed)
+    return redirect(page, note)
 
 
 async def show_library(request: WebRequest) -> WebResponse:
@@ -88,6 +104,7 @@ async def show_library(request: WebRequest) -> WebResponse:
     prompts = await request.context.libraries.prompts(name)
     text = request.query.get("q", "").strip()[:200]
     matching = matching_prompts(prompts, text)
+    locations = _FileLocations(request, await request.context.libraries.origins())
     return render_page(
         request,
         "libraries/library_view.html",
@@ -101,7 +118,8 @@ async def show_library(request: WebRequest) -> WebResponse:
         skipped=list(report.skipped.items())[:_MAX_SKIPPED],
         is_checked=is_checked,
         max_problems=_MAX_PROBLEMS,
-        locations=_FileLocations(request, await request.context.libraries.origins()),
+        locations=locations,
+        can_update=_may_update(request) and locations.has_source(report),
     )
 
 
@@ -111,6 +129,10 @@ _ORIGINS: Final = {
     "new": "created here",
     "link": "linked folder",
 }
+
+
+#: The kinds of origins that a library is updated from.
+_UPDATABLE: Final = ("folder", "git")
 
 
 class _FileLocations:
@@ -124,6 +146,10 @@ class _FileLocations:
         kind, location = self._origins.get(report.name, ("", ""))
         label = _ORIGINS.get(kind, "added manually")
         return f"{label} {location}" if location and (kind == "git" or self._is_owner) else label
+
+    def has_source(self, report: LibraryReport) -> bool:
+        """Return whether the library can be updated from where it came."""
+        return self._origins.get(report.name, ("", ""))[0] in _UPDATABLE
 
     def folder(self, report: LibraryReport) -> str:
         if not self._is_owner:

@@ -8,8 +8,8 @@ from dittybag.domain.tasks import TaskFilter, TaskStatus
 from dittybag.domain.text import QUERY_LENGTH, one_line
 from dittybag.services.search_service import RankedHit, RankedQuery
 from dittybag.web.browser_requests import WebRequest, WebResponse, json_response, project_link
-from dittybag.web.pages.project_pages import current_section
 from dittybag.web.pages.search_pages import KIND_NAMES, hit_link
+from dittybag.web.pages.settings_projects import current_section
 
 _MAX_RESULTS: Final = 20
 _MAX_PROJECTS: Final = 200

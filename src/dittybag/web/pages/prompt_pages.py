@@ -15,8 +15,8 @@ from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.template_arguments import describe_found
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse, redirect
 from dittybag.web.filter_chips import filter_chips, value_chips, without_filters
-from dittybag.web.library_checks import search_prompts
 from dittybag.web.pages.entity_history import deletion_of, seq_to_undo
+from dittybag.web.pages.library_pages import show_libraries
 from dittybag.web.pages.prompt_forms import MAX_RENDERED_LENGTH, message_sources
 from dittybag.web.pages.prompt_head import Tab, stored_head
 from dittybag.web.pages.prompt_history import find_prompt
@@ -29,17 +29,15 @@ from dittybag.web.variable_marks import mark_variables
 _MAX_TAGS: Final = 20
 #: Maximum number of matches of a filter; callers that need more must narrow it.
 _MAX_MATCHES: Final = 1000
-#: Maximum number of matching library prompts.
-_MAX_LIBRARY_PROMPTS: Final = 10_000
 
 
 # The list
 
 
 async def show_prompts(request: WebRequest) -> WebResponse:
-    """Show the prompts of the project, or the library prompts."""
+    """Show the prompts of the project, or the libraries."""
     if request.query.get("tab") == "libraries":
-        return await _library_prompts(request)
+        return await show_libraries(request)
     query = request.query.get("q", "")
     tags = _selected_tags(request)
     order: PromptOrder = request.chosen("order", get_args(PromptOrder), "updated")
@@ -85,21 +83,6 @@ def _selected_tags(request: WebRequest) -> list[str]:
 
 def _with_tags(request: WebRequest, tags: list[str]) -> str:
     return request.with_query(tags=",".join(tags), tag=None, page=None)
-
-
-async def _library_prompts(request: WebRequest) -> WebResponse:
-    query = request.query.get("q", "")
-    found = await search_prompts(request.context.libraries, query, _MAX_LIBRARY_PROMPTS)
-    return render_page(
-        request,
-        "prompts/library_prompt_list.html",
-        prompts=found[request.offset : request.offset + PER_PAGE],
-        total=len(found),
-        query=query,
-        chips=filter_chips(request, [("q", "Text", query)]),
-        clear=without_filters(request, ["q"]),
-        pages=request.pages(len(found)),
-    )
 
 
 # One prompt

@@ -1,4 +1,4 @@
-"""The Import and export, Backups and Doctor sections of Settings."""
+"""The Data section of Settings: import, export, backups and checks."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ from dittybag.domain.errors import NotAllowed
 from dittybag.web.browser_requests import StreamingResponse, WebRequest, WebResponse, json_response, redirect
 from dittybag.web.file_download import file_response
 from dittybag.web.pages.settings_sections import render_section, require_admin
-from dittybag.web.web_context import CheckReport, ImportPreview, MaintenanceFailed
+from dittybag.web.web_context import ImportPreview, MaintenanceFailed
 
 #: The maximum size of a file to import; larger ones are imported on the command line.
 UPLOAD_BYTES: Final = 16 * 1024 * 1024
 
 
-# Import and export
+async def show_data(request: WebRequest, *, status: int = 200, problem: str = "") -> WebResponse:
+    """Show how to import, export, back up and check the data.
 
-
-async def show_data(
-    request: WebRequest,
-    *,
-    status: int = 200,
-    problem: str = "",
-    preview: ImportPreview | None = None,
-    key: str = "",
-) -> WebResponse:
-    """Show the forms to export and import. `preview`: what the import of the upload `key` would do."""
+    In the query, `key` previews the import of an upload, and `check` runs the checks, which change nothing.
+    """
     require_admin(request)
+    maintenance = request.context.maintenance
+    key, preview, report = request.query.get("key", ""), None, None
+    try:
+        if key and not problem:
+            _require_write_access(request)
+            preview = await _import(request, key, dry_run=True)
+        if request.query.get("check") == "1" and not problem:
+            report = await maintenance.check()
+    except MaintenanceFailed as failed:
+        status, problem = 409, str(failed)
     return render_section(
         request,
         "data",
@@ -37,7 +40,16 @@ async def show_data(
         preview=preview,
         upload=key,
         upload_bytes=UPLOAD_BYTES,
+        report=report,
+        backups=await maintenance.backups(),
+        has_file=maintenance.has_file,
+        is_automatic=maintenance.makes_automatic_backups,
     )
+
+
+def _require_write_access(request: WebRequest) -> None:
+    if request.context.read_only:
+        raise NotAllowed("This server is read-only: it was started with --read-only")
 
 
 async def export(request: WebRequest) -> WebResponse | StreamingResponse:
@@ -58,20 +70,7 @@ async def upload(request: WebRequest) -> WebResponse:
         key = await request.context.maintenance.keep_upload(request.query.get("name", ""), content)
     except MaintenanceFailed as failed:
         return json_response({"problem": str(failed)}, 422)
-    return json_response({"link": request.link("/settings/import", key=key)})
-
-
-async def preview_import(request: WebRequest) -> WebResponse:
-    """Show what the import of an uploaded file would do."""
-    require_admin(request)
-    if request.context.read_only:
-        raise NotAllowed("This server is read-only: it was started with --read-only")
-    key = request.query.get("key", "")
-    try:
-        preview = await _import(request, key, dry_run=True)
-    except MaintenanceFailed as failed:
-        return await show_data(request, status=422, problem=str(failed))
-    return await show_data(request, preview=preview, key=key)
+    return json_response({"link": request.link("/settings/data", key=key)})
 
 
 async def apply_import(request: WebRequest) -> WebResponse:
@@ -91,30 +90,13 @@ async def _import(request: WebRequest, key: str, *, dry_run: bool) -> ImportPrev
     )
 
 
-# Backups
-
-
-async def show_backups(request: WebRequest, *, status: int = 200, problem: str = "") -> WebResponse:
-    require_admin(request)
-    maintenance = request.context.maintenance
-    return render_section(
-        request,
-        "backups",
-        status=status,
-        problem=problem,
-        backups=await maintenance.backups(),
-        has_file=maintenance.has_file,
-        is_automatic=maintenance.makes_automatic_backups,
-    )
-
-
 async def back_up(request: WebRequest) -> WebResponse:
     require_admin(request)
     try:
         made = await request.context.maintenance.back_up()
     except MaintenanceFailed as failed:
-        return await show_backups(request, status=409, problem=str(failed))
-    return redirect(request.link("/settings/backups"), f"Made {made.name}")
+        return await show_data(request, status=409, problem=str(failed))
+    return redirect(request.link("/settings/data"), f"Made {made.name}")
 
 
 async def download_backup(request: WebRequest) -> WebResponse | StreamingResponse:
@@ -124,28 +106,5 @@ async def download_backup(request: WebRequest) -> WebResponse | StreamingRespons
     name = request.query.get("name", "")
     path = await request.context.maintenance.backup_file(name)
     if path is None:
-        return await show_backups(request, status=404, problem="This backup no longer exists")
+        return await show_data(request, status=404, problem="This backup no longer exists")
     return file_response(path, name)
-
-
-# Doctor
-
-
-async def show_doctor(request: WebRequest) -> WebResponse:
-    """Show the Doctor, and with `run` in the query what it finds. It changes nothing."""
-    require_admin(request)
-    report: CheckReport | None = None
-    status, problem = 200, ""
-    if request.query.get("run") == "1":
-        try:
-            report = await request.context.maintenance.check()
-        except MaintenanceFailed as failed:
-            status, problem = 409, str(failed)
-    return render_section(
-        request,
-        "doctor",
-        status=status,
-        problem=problem,
-        report=report,
-        has_file=request.context.maintenance.has_file,
-    )

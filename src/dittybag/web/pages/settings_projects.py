@@ -1,8 +1,9 @@
-"""The Projects section of Settings: rename, share and delete projects."""
+"""The Projects section of Settings: create, rename, share and delete projects. The menu lists them, too."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -10,11 +11,15 @@ from dittybag.domain.accounts import Member, Role
 from dittybag.domain.errors import Conflict, DittybagError, Invalid, NotAllowed, NotFound, ProjectNotFound
 from dittybag.domain.projects import DEFAULT_PROJECT, ProjectSize
 from dittybag.domain.text import fold
+from dittybag.services.project_service import can_create_projects
 from dittybag.web.browser_requests import WebRequest, WebResponse, project_link, redirect, status_of
 from dittybag.web.pages.settings_sections import may_administer, problem_text, render_section
+from dittybag.web.template_rendering import render_page
 
 #: Maximum number of projects listed; the filter finds the others.
 _MAX_LISTED: Final = 100
+#: The sections that the project menu keeps.
+_SECTIONS: Final = ("prompts", "resources", "tasks", "context", "activity", "connect", "settings")
 
 
 class _ProjectRow(Struct, frozen=True):
@@ -30,12 +35,25 @@ class _ProjectRow(Struct, frozen=True):
 
 
 async def show_projects(request: WebRequest, *, status: int = 200, problem: str = "") -> WebResponse:
-    """Show the projects that the session can see, and an offer to undo the deletion of one."""
+    """Show the projects that the session can see, and an offer to undo the deletion of one.
+
+    As a fragment, it is the list of the project menu.
+    """
     administration = request.workspace.administration
     sizes = await request.workspace.projects.all(request.caller)
     filter_text = request.query.get("filter", "").strip()[:200]
     matching = [size for size in sizes if fold(filter_text) in fold(size.project.name)]
     is_admin, shown = may_administer(request), matching[:_MAX_LISTED]
+    listing: dict[str, Any] = {
+        "left_out": len(matching) - len(shown),
+        "has_filter": len(sizes) > _MAX_LISTED,
+        "filter": filter_text,
+        "can_create": can_create_projects(request.caller) and not request.context.read_only,
+    }
+    if request.is_fragment:
+        section = current_section(request)
+        links = [(size, project_link(size.project.name, section)) for size in shown]
+        return render_page(request, "home/project_menu.html", rows=links, **listing)
     rows = [
         _ProjectRow(size, await administration.members(request.caller, size.project.name) if is_admin else [])
         for size in shown
@@ -49,13 +67,32 @@ async def show_projects(request: WebRequest, *, status: int = 200, problem: str 
         "projects",
         status=status,
         rows=rows,
-        left_out=len(matching) - len(shown),
-        has_filter=len(sizes) > _MAX_LISTED,
-        filter=filter_text,
+        **listing,
+        name=request.form.get("name", "")[:1000] if problem else "",
         deletion=deletion,
         users=[user.name for user in (await administration.accounts(request.caller)).users],
         problem=problem,
     )
+
+
+def current_section(request: WebRequest) -> str:
+    """Return the section of the page that asks, to link to the same section of other projects."""
+    try:
+        path = urlsplit(request.headers.get(b"referer") or "").path
+    except ValueError:
+        return "/"
+    parts = path.split("/")
+    return f"/{parts[3]}" if parts[:2] == ["", "p"] and len(parts) > 3 and parts[3] in _SECTIONS else "/"
+
+
+async def create_project(request: WebRequest) -> WebResponse:
+    """Create a project and open it."""
+    name = request.form.get("name", "").strip()
+    try:
+        project = await request.workspace.projects.create_for(request.caller, name)
+    except (Invalid, Conflict) as error:
+        return await _show_problem(request, error)
+    return redirect(project_link(project.name, "/"), f"Created project “{project.name}”")
 
 
 async def rename_project(request: WebRequest) -> WebResponse:
@@ -65,7 +102,7 @@ async def rename_project(request: WebRequest) -> WebResponse:
     except (Invalid, Conflict, NotAllowed) as error:
         return await _show_problem(request, error)
     here = project.name if request.project.id == project.id else request.project.name
-    return redirect(project_link(here, "/settings/projects"), f"Renamed {name} to {project.name}")
+    return redirect(project_link(here, "/settings"), f"Renamed {name} to {project.name}")
 
 
 async def delete_project(request: WebRequest) -> WebResponse:
@@ -82,7 +119,7 @@ async def delete_project(request: WebRequest) -> WebResponse:
         if not ids:
             raise ProjectNotFound(name)
         here = ids.get(request.context.project) or next(iter(ids.values()))
-    return redirect(project_link(here, "/settings/projects", deleted=project.id))
+    return redirect(project_link(here, "/settings", deleted=project.id))
 
 
 async def share_project(request: WebRequest) -> WebResponse:
@@ -113,4 +150,4 @@ async def _show_problem(request: WebRequest, error: DittybagError) -> WebRespons
 
 
 def _redirect(request: WebRequest, note: str) -> WebResponse:
-    return redirect(request.link("/settings/projects"), note)
+    return redirect(request.link("/settings"), note)

@@ -11,13 +11,9 @@ from dittybag.web.template_rendering import render_page
 
 #: The key, title and path of each section, and whether only admins see it.
 _SECTIONS: Final = (
-    ("appearance", "Appearance", "/settings", False),
-    ("accounts", "Users and tokens", "/settings/accounts", False),
-    ("projects", "Projects", "/settings/projects", False),
-    ("clients", "Clients", "/settings/clients", False),
-    ("data", "Import and export", "/settings/data", True),
-    ("backups", "Backups", "/settings/backups", True),
-    ("doctor", "Doctor", "/settings/doctor", True),
+    ("projects", "Projects", "/settings", False),
+    ("access", "Access", "/settings/access", False),
+    ("data", "Data", "/settings/data", True),
 )
 
 
@@ -55,8 +51,3 @@ def render_section(request: WebRequest, key: str, *, status: int = 200, **values
         can_administer=is_admin and not request.context.read_only,
         **values,
     )
-
-
-async def show_appearance(request: WebRequest) -> WebResponse:
-    """Show the theme and the density of this browser."""
-    return render_section(request, "appearance")

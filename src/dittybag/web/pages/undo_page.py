@@ -76,7 +76,7 @@ async def restore(request: WebRequest) -> WebResponse:
     """Restore the version of a prompt or resource after a change, or a project that was deleted."""
     if project := request.number_in_form("project"):
         deletion = await request.workspace.administration.restore_project(request.caller, project)
-        return redirect(request.link("/settings/projects"), f"Restored {deletion.label}")
+        return redirect(request.link("/settings"), f"Restored {deletion.label}")
     seq = request.number_in_form("seq")
     history = request.workspace.history
     change = (await history.compare(request.caller, seq)).first

@@ -1,4 +1,4 @@
-"""The Users and tokens section of Settings."""
+"""The Access section of Settings: users and tokens."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _EXPIRIES: Final = ((30, "in 30 days"), (90, "in 90 days"), (365, "in a year"), 
 _DAY_MICROSECONDS: Final = 86_400_000_000
 
 
-async def show_accounts(
+async def show_access(
     request: WebRequest, *, status: int = 200, problem: str = "", created: NewToken | None = None
 ) -> WebResponse:
     """Show users and tokens. `created`: the new token, which is shown only now."""
     accounts = await request.workspace.administration.accounts(request.caller)
     return render_section(
         request,
-        "accounts",
+        "access",
         status=status,
         users=accounts.users,
         tokens=accounts.tokens,
@@ -74,7 +74,7 @@ async def create_token(request: WebRequest) -> WebResponse:
         )
     except (Invalid, Conflict, NotFound) as error:
         return await _show_problem(request, error)
-    return await show_accounts(request, created=created)
+    return await show_access(request, created=created)
 
 
 async def revoke_token(request: WebRequest) -> WebResponse:
@@ -83,8 +83,8 @@ async def revoke_token(request: WebRequest) -> WebResponse:
 
 
 async def _show_problem(request: WebRequest, error: DittybagError) -> WebResponse:
-    return await show_accounts(request, status=status_of(error), problem=problem_text(error))
+    return await show_access(request, status=status_of(error), problem=problem_text(error))
 
 
 def _redirect(request: WebRequest, note: str) -> WebResponse:
-    return redirect(request.link("/settings/accounts"), note)
+    return redirect(request.link("/settings/access"), note)
