@@ -50,7 +50,7 @@ task edit 1 -P 5 --comment "Nearly there"
 task show 1
 task release 1 --fence {fence}
 task done 1
-task import tasks.csv
+import tasks.csv
 task add "Buy tea"
 task delete 4
 tag list

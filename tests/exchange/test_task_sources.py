@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dittybag.domain.errors import DittybagError, Invalid, SourceFailed, SourceNotFound, UnknownFormat
+from dittybag.domain.imports import TASK_FORMATS
 from dittybag.domain.task_drafts import TaskDraft
 from dittybag.domain.tasks import Comment, problems
-from dittybag.exchange import task_input
-from dittybag.exchange.task_input import TaskInput
-from dittybag.exchange.task_sources import TasksRead, read_task_file, read_tasks
+from dittybag.exchange import task_input, task_sources
+from dittybag.exchange.source_detection import detect_format
+from dittybag.exchange.task_sources import TasksRead
 from dittybag.services.entity_writes import given_fields
 
 JANUARY = 1_767_225_600_000_000
@@ -42,6 +43,14 @@ def read(tmp_path: Path) -> Read:
         return found
 
     return write_and_read
+
+
+def read_tasks(path: str, format: str | None = None) -> TasksRead:
+    """Read tasks in a format, or in the detected one."""
+    chosen = format or detect_format(path)
+    if chosen not in TASK_FORMATS:
+        raise UnknownFormat(path, f"it has no tasks, but is {chosen}")
+    return task_sources.read_tasks(path, chosen)
 
 
 def require_valid(found: TasksRead) -> None:
@@ -82,7 +91,7 @@ A-3;Ship;;2;2026-03-01 17:00;;;;;"A-2, A-1";;;;web;7
 
 def test_a_csv_file_becomes_tasks(read: Read) -> None:
     found = read(CSV, "plan.csv")
-    assert found.format == "csv"
+    assert found.format == "task-csv"
     assert found.drafts == [
         TaskDraft(
             key="A-1",
@@ -623,7 +632,7 @@ def test_the_tasks_of_a_project_are_found_in_its_folder(tmp_path: Path, backlog:
     (project / ".beads").mkdir()
     (project / ".beads/issues.jsonl").write_text(lines(issue("bd-1")))
     backlog("tasks/task-1 - A.md", "id: task-1\ntitle: A")
-    with pytest.raises(UnknownFormat, match="task-master and beads and backlog; choose one with --format"):
+    with pytest.raises(UnknownFormat, match="task-master and beads and backlog; choose one with --as"):
         read_tasks(str(project))
     for name in ("task-master", "beads", "backlog"):
         assert read_tasks(str(project), name).format == name
@@ -649,10 +658,10 @@ def test_unknown_files_are_refused(read: Read, content: str) -> None:
         read(content)
 
 
-@pytest.mark.parametrize("format", ["csv", "task-master", "beads", "backlog", "github"])
+@pytest.mark.parametrize("format", ["task-csv", "task-master", "beads", "backlog", "github"])
 def test_a_file_of_another_format_is_refused(read: Read, format: str) -> None:
     samples = {
-        "csv": "title\nA\n",
+        "task-csv": "title\nA\n",
         "task-master": {"tasks": [master_task(1)]},
         "beads": lines(issue("bd-1"), issue("bd-2")),
         "github": [{"number": 1, "title": "A"}],
@@ -667,7 +676,7 @@ def test_a_missing_source_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SourceNotFound):
         read_tasks(str(tmp_path / "missing"))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UnknownFormat, match="no tasks of a known program"):
+    with pytest.raises(UnknownFormat, match="it has no tasks"):
         read_tasks(str(tmp_path / "empty"))
 
 
@@ -679,7 +688,7 @@ def test_a_missing_source_is_reported(tmp_path: Path) -> None:
     [
         (b'[{"id": "\xff", "title": "A"}]', r"it is not UTF-8 \(byte 10\)"),
         ("title\nA\n".encode("utf-16"), "it is UTF-16; save it as UTF-8"),
-        (b'{"tasks": ' + b"[" * 100_000, "not valid JSON|nested too deeply|not of a known program"),
+        (b'{"tasks": ' + b"[" * 100_000, "not valid JSON|nested too deeply|unknown format"),
         # Python 3.14 can read this depth.
         (
             b'[{"id": "a", "title": ' + b"[" * 100_000 + b"]" * 100_000 + b"}]",
@@ -713,7 +722,7 @@ def test_files_over_the_maximum_size_are_refused(
 ) -> None:
     with (tmp_path / "large.csv").open("wb") as file:
         file.truncate(task_input.MAX_BYTES + 1)
-    with pytest.raises(SourceFailed, match="it is larger than 50 MB"):
+    with pytest.raises(UnknownFormat, match="it is larger than 50 MB"):
         read_tasks(str(tmp_path / "large.csv"))
 
 
@@ -809,14 +818,17 @@ TABLES = st.lists(st.lists(TEXTS | NAMES, max_size=5).map(",".join), max_size=5)
     | st.lists(ANYTHING, max_size=3).map(lambda items: "\n".join(map(json.dumps, items)))
     | TABLES.map(lambda table: f"id,title,parent,blocked_by,status,due,created\n{table}")
     | TEXTS,
-    format=st.sampled_from([None, "csv", "task-master", "beads", "github"]),
+    format=st.sampled_from([None, "task-csv", "task-master", "beads", "github"]),
 )
 def test_any_file_is_read_or_refused(content: str, format: str | None) -> None:
-    try:
-        found = read_task_file(TaskInput("any", content.encode()), format)
-    except DittybagError:
-        return
-    require_valid(found)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "any")
+        path.write_bytes(content.encode())
+        try:
+            found = read_tasks(str(path), format)
+        except DittybagError:
+            return
+        require_valid(found)
 
 
 @given(head=ANYTHING.map(json.dumps) | TEXTS, body=TEXTS)

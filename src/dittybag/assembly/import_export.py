@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
-from msgspec import Struct
+from msgspec import Struct, UnsetType
 
 from dittybag import files
 from dittybag.assembly.store_factory import opened_store
 from dittybag.assembly.workspace_session import open_renderer
 from dittybag.config import Settings
 from dittybag.domain.errors import Conflict, Problem, SourceFailed, SourceNotFound
-from dittybag.domain.imports import FORMATS, ImportOptions, ImportResult
+from dittybag.domain.imports import FORMATS, TASK_FORMATS, ImportOptions, ImportResult
 from dittybag.domain.skill_texts import skill_front_matter, skill_text
 from dittybag.domain.skills import SKILL_FILE
 from dittybag.exchange.export_data import export_workspace, find_project
@@ -27,6 +27,7 @@ from dittybag.exchange.progress_counter import ProgressCallback
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import LibrarySession
+    from dittybag.services.workspace import WorkspaceSession
 
 #: Standard input or output.
 STANDARD: Final = "-"
@@ -163,8 +164,12 @@ def import_data(
     from dittybag.exchange.import_run import import_source
     from dittybag.exchange.source_detection import detect_format
 
+    source_format = format or detect_format(path)
+    if source_format in TASK_FORMATS:
+        raise SourceFailed(path, f"it is {TASK_FORMATS[source_format]}; run dittybag import")
+
     async def run() -> ImportResult:
-        with closing(await _open_source(source_format, source_path, temporary, settings.home)) as source:
+        with closing(await _open_source(source_format, path, temporary, settings.home)) as source:
             if source_format in _FORMATS_WITHOUT_ARGUMENTS and not verbatim:
                 await _find_arguments(source)
             async with opened_store(settings.database, create=not options.dry_run) as store:
@@ -173,14 +178,38 @@ def import_data(
             return result
 
     with TemporaryDirectory(prefix="dittybag-import-") as temporary:
-        source_path = _save_stdin(temporary) if path == STANDARD else path
-        source_format = format or detect_format(source_path)
         return asyncio.run(run())
 
 
+async def import_tasks(
+    session: WorkspaceSession, path: str, format: str, project: str | UnsetType, *, dry_run: bool
+) -> ImportResult:
+    """Import the tasks of another program, completely or not at all. Those imported before are skipped."""
+    from dittybag.exchange.task_sources import read_tasks
+
+    found = read_tasks(path, format)
+    imported = await session.workspace.tasks.import_drafts(
+        session.caller, found.drafts, project, dry_run=dry_run
+    )
+    result = ImportResult(notes=found.notes, format=format)
+    result.created["task"], result.skipped["task"] = len(imported.created), imported.known
+    return result
+
+
+@contextmanager
+def source_file(path: str) -> Iterator[str]:
+    """The path of a source; standard input is saved to a file. Raises `SourceFailed` if it is too large."""
+    from tempfile import TemporaryDirectory
+
+    if path != STANDARD:
+        yield path
+        return
+    with TemporaryDirectory(prefix="dittybag-import-") as temporary:
+        yield _save_stdin(temporary)
+
+
 def _save_stdin(temporary: str) -> str:
-    """Save standard input to a file. Returns its path. Raises `SourceFailed` if it is too large."""
-    path = os.path.join(temporary, "input")  # noqa: PTH118
+    path = os.path.join(temporary, "stdin")  # noqa: PTH118
     size = 0
     with open(path, "wb") as file:  # noqa: PTH123
         while chunk := sys.stdin.buffer.read(_CHUNK):

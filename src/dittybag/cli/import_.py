@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_args
 
 import click
+from msgspec import UNSET
 
 from dittybag import files
 from dittybag.cli.error_output import wants_json
@@ -20,9 +21,10 @@ from dittybag.domain.errors import (
     Invalid,
     SeveralConflicts,
     SourceFailed,
+    TaskCycle,
     UnknownFormat,
 )
-from dittybag.domain.imports import FORMATS, ImportOptions, ImportResult, OnConflict
+from dittybag.domain.imports import FORMATS, TASK_FORMATS, ImportOptions, ImportResult, OnConflict
 from dittybag.domain.projects import AUTOMATIC
 
 
@@ -60,36 +62,35 @@ def command(
     CSV file of prompts with the columns act and prompt; or a file or folder of prompts in any library format.
     `-` reads standard input. From files of prompts, the valid prompts are imported and the others are listed.
 
-    With --project, everything is imported into that project. Items that already exist are skipped. One
-    `dittybag undo` undoes the whole import. Tasks keep their numbers if the workspace is new.
+    SOURCE can also be the tasks of another program, with their states and dependencies: a CSV file with the
+    column title, a tasks.json of task-master, a JSONL export of beads, JSON of GitHub's issues, a folder of
+    Backlog.md, or a project's folder that contains one of these. The members of the project share the tasks;
+    without --project, they are yours alone.
+
+    With --project, everything is imported into that project. Items that already exist are skipped, so a
+    second import changes nothing. One `dittybag undo` undoes the whole import. Tasks of an export keep their
+    numbers if the workspace is new.
 
     \b
     Examples:
       dittybag import everything.json
       dittybag import prompts.csv -p writing --dry-run
       dittybag import ~/.prompt-store/prompts.db --on-conflict rename
+      dittybag import .beads/issues.jsonl -p team
     """
-    from dittybag.assembly.import_export import import_data
+    from dittybag.assembly.import_export import source_file
+    from dittybag.exchange.source_detection import detect_format
 
     try:
-        with _settings(options, dry_run=dry_run) as given, progress() as show:
-            settings = options.with_project_name(given, create=not dry_run)
-            import_options = ImportOptions(
-                actor=settings.actor or local_user_name(),
-                project=settings.project if options.project == AUTOMATIC else options.project,
-                default_project=settings.project,
-                on_conflict=on_conflict,
-                dry_run=dry_run,
-            )
-            imported = import_data(
-                settings,
-                source,
-                import_options,
-                format=form,
-                verbatim=verbatim,
-                on_progress=lambda *counts: report_section(show, "Importing", *counts),
-            )
-    except (Invalid, SeveralConflicts, SourceFailed) as error:
+        with source_file(source) as path:
+            found = form or detect_format(path)
+            if found not in TASK_FORMATS:
+                imported = _import_data(path, found, on_conflict, options, verbatim=verbatim, dry_run=dry_run)
+            elif on_conflict != "fail" or verbatim:
+                raise click.UsageError("--on-conflict and --verbatim have no effect on tasks.")
+            else:
+                imported = _import_tasks(path, found, options, dry_run=dry_run)
+    except (Invalid, SeveralConflicts, SourceFailed, TaskCycle) as error:
         return _report_import_error(error)
     except OSError as error:
         return _report_import_error(SourceFailed(source, files.describe(error)))
@@ -98,6 +99,49 @@ def command(
     else:
         _print_summary(imported, dry_run=dry_run)
     return None
+
+
+def _import_data(
+    path: str,
+    format: str,
+    on_conflict: OnConflict,
+    options: WorkspaceOptions,
+    *,
+    verbatim: bool,
+    dry_run: bool,
+) -> ImportResult:
+    from dittybag.assembly.import_export import import_data
+
+    with _settings(options, dry_run=dry_run) as given, progress() as show:
+        settings = options.with_project_name(given, create=not dry_run)
+        import_options = ImportOptions(
+            actor=settings.actor or local_user_name(),
+            project=settings.project if options.project == AUTOMATIC else options.project,
+            default_project=settings.project,
+            on_conflict=on_conflict,
+            dry_run=dry_run,
+        )
+        return import_data(
+            settings,
+            path,
+            import_options,
+            format=format,
+            verbatim=verbatim,
+            on_progress=lambda *counts: report_section(show, "Importing", *counts),
+        )
+
+
+def _import_tasks(path: str, format: str, options: WorkspaceOptions, *, dry_run: bool) -> ImportResult:
+    from dittybag.assembly.import_export import import_tasks
+
+    # Without a name, the tasks belong to the project of the session, if it is not the default project.
+    project = UNSET if options.project in (None, AUTOMATIC) else options.project
+    with progress() as show:
+        show("Importing tasks")
+        return options.run(
+            lambda session: import_tasks(session, path, format, project, dry_run=dry_run),
+            create=not dry_run,
+        )
 
 
 def _settings(options: WorkspaceOptions, *, dry_run: bool) -> AbstractContextManager[Settings]:
@@ -119,6 +163,8 @@ def _report_import_error(error: DittybagError) -> int:
     elif isinstance(error, SeveralConflicts):
         lines = [str(conflict) for conflict in error.conflicts]
         hints = ["use --on-conflict skip, replace or rename"]
+    elif isinstance(error, TaskCycle):
+        hints = ["remove one of these dependencies from the source, then import it again"]
     return report_problems(error, lines, hints)
 
 

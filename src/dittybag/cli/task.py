@@ -15,7 +15,6 @@ _COMMANDS: Final = {
     "done": ("task_queue", "done"),
     "edit": ("task_edit", "edit"),
     "graph": ("task_graph", "graph"),
-    "import": ("task_import", "import_tasks"),
     "list": ("task_list", "list_tasks"),
     "next": ("task_queue", "claim_next"),
     "release": ("task_queue", "release"),

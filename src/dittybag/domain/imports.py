@@ -12,7 +12,16 @@ from dittybag.domain.entities import ENTITY_TYPES, Kind
 from dittybag.domain.errors import Conflict
 from dittybag.domain.projects import DEFAULT_PROJECT
 
-#: The import formats, with descriptions for people.
+#: The formats of tasks of other programs, with descriptions for people.
+TASK_FORMATS: Final[Mapping[str, str]] = {
+    "task-csv": "a CSV file of tasks, whose header has the column title",
+    "task-master": "a tasks.json of task-master",
+    "beads": "a JSONL export of beads, or the output of bd list --json",
+    "backlog": "a folder of Backlog.md, or a project with one",
+    "github": "issues of GitHub: the output of gh issue list --json, or of the REST API",
+}
+
+#: The import formats.
 FORMATS: Final[Mapping[str, str]] = {
     "json": "a JSON file written by dittybag export",
     "folder": "a folder written by dittybag export",
@@ -20,15 +29,7 @@ FORMATS: Final[Mapping[str, str]] = {
     "prompt-store": "a prompt-store database (SQLite)",
     "csv": "a CSV file with the columns act,prompt or title,content",
     "library": "a folder or file of prompts in any library format",
-}
-
-#: The formats of tasks of other programs.
-TASK_FORMATS: Final[Mapping[str, str]] = {
-    "csv": "a CSV file whose header has the column title",
-    "task-master": "a tasks.json of task-master",
-    "beads": "a JSONL export of beads, or the output of bd list --json",
-    "backlog": "a folder of Backlog.md, or a project with one",
-    "github": "issues of GitHub: the output of gh issue list --json, or of the REST API",
+    **TASK_FORMATS,
 }
 
 #: What to do with entities whose name, title or URI is already in use.

@@ -15,7 +15,8 @@ from dittybag.exchange.import_sources import FileSource
 #: The start of a SQLite database.
 _SQLITE: Final = b"SQLite format 3\0"
 
-#: The module and class of each format, except of those that the assembly opens: `database` and `library`.
+#: The module and class of each format, except of tasks, and of those that the
+#: assembly opens: `database` and `library`.
 _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "json": ("json_file", "JsonSource"),
     "folder": ("folder_reader", "FolderSource"),
@@ -31,9 +32,11 @@ def detect_format(path: str) -> str:
     if not os.path.exists(path):
         raise SourceNotFound(path, "no such file or folder")
     if os.path.isdir(path):
-        from dittybag.exchange import folder_reader
+        from dittybag.exchange import folder_reader, task_sources
 
-        return "folder" if folder_reader.is_export_folder(path) else "library"
+        if folder_reader.is_export_folder(path):
+            return "folder"
+        return task_sources.detect_task_folder(path) or "library"
     start = _read_start(path)
     if start.startswith(_SQLITE):
         from dittybag.exchange import sqlite_reader
@@ -44,19 +47,26 @@ def detect_format(path: str) -> str:
         return found
     if start.startswith(_ARCHIVES):
         raise UnknownFormat(path, "it is an archive; unpack it first")
-    if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
-        from dittybag.exchange import json_file
+    return _detect_text(path, is_object=start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{")
 
-        if json_file.is_export_file(path):
-            return "json"
-        raise UnknownFormat(path, "it is JSON, but not a Dittybag export")
-    if path.lower().endswith(_LIBRARY_FILES):
+
+def _detect_text(path: str, *, is_object: bool) -> str:
+    """Return the format of a text; `is_object`: it may be one JSON object."""
+    from dittybag.exchange import csv_file, json_file, task_sources
+
+    if is_object and json_file.is_export_file(path):
+        return "json"
+    if not is_object and path.lower().endswith(_LIBRARY_FILES):
         return "library"
-    from dittybag.exchange import csv_file
-
     if csv_file.is_prompt_table(path):
         return "csv"
-    raise UnknownFormat(path, "unknown format")
+    try:
+        found = task_sources.detect_task_file(path)
+    except SourceFailed as error:
+        raise UnknownFormat(path, f"unknown format: {error.problem}") from error
+    if found is None:
+        raise UnknownFormat(path, "unknown format")
+    return found
 
 
 def _read_start(path: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -21,7 +22,7 @@ from dittybag.exchange.task_input import TaskInput, read_input
 from dittybag.exchange.task_master_file import is_task_master, read_task_master
 
 _FILE_READERS: Final[Mapping[str, Callable[[TaskInput, DraftCollector], None]]] = {
-    "csv": read_csv,
+    "task-csv": read_csv,
     "task-master": read_task_master,
     "beads": read_beads,
     "github": read_github,
@@ -33,6 +34,9 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "beads": (".beads/issues.jsonl", ".beads/beads.jsonl", "issues.jsonl", "beads.jsonl"),
     "backlog": ("backlog/tasks", ".backlog/tasks", "tasks"),
 }
+#: A file of Backlog.md is named `task-7 - Title.md`. Prompts may be in a folder `tasks` too.
+_TASK_FILE: Final = re.compile(r"[\w-]+-\d[\d.]*( - .*)?\.md", re.DOTALL)
+_MARKDOWN_FILE: Final = re.compile(r".*\.md", re.DOTALL)
 
 
 class TasksRead(Struct, frozen=True):
@@ -51,80 +55,58 @@ class _Probe(Struct):
     issues: Raw = Raw()
 
 
-def read_tasks(path: str, format: str | None = None) -> TasksRead:
-    """Read the tasks of a file or folder. Raises `SourceNotFound`, `SourceFailed` and `Invalid`.
+def read_tasks(path: str, format: str) -> TasksRead:
+    """Read the tasks of a file or folder in a format of `TASK_FORMATS`.
 
-    `format`: a key of `TASK_FORMATS` (default: detected).
+    Raises `SourceNotFound`, `SourceFailed` and `Invalid`.
     """
     if not os.path.exists(path):
         raise SourceNotFound(path, "no such file or folder")
-    if not os.path.isdir(path):
-        return read_task_file(read_input(path), format)
-    found, place = _find_place(path, format)
-    if found != "backlog":
-        return read_task_file(read_input(place), found)
+    place = _place(path, format) if os.path.isdir(path) else path
+    if place is None or (format == "backlog") != os.path.isdir(place):
+        raise SourceFailed(path, f"it is not {TASK_FORMATS[format]}")
     collector = DraftCollector()
-    try:
-        read_backlog(place, collector)
-    except OSError as error:
-        raise SourceFailed(path, files.describe(error)) from error
-    return _result(found, collector)
-
-
-def read_task_file(source: TaskInput, format: str | None = None) -> TasksRead:
-    """Read the tasks of a file. Raises `SourceFailed` and `UnknownFormat`."""
-    chosen = format or _detect(source)
-    if chosen not in _FILE_READERS:
-        raise SourceFailed(source.name, f"it is not {TASK_FORMATS[chosen]}")
-    collector = DraftCollector()
-    _FILE_READERS[chosen](source, collector)
-    return _result(chosen, collector)
-
-
-def _result(format: str, collector: DraftCollector) -> TasksRead:
+    if format == "backlog":
+        try:
+            read_backlog(place, collector)
+        except OSError as error:
+            raise SourceFailed(path, files.describe(error)) from error
+    else:
+        _FILE_READERS[format](read_input(place), collector)
     # Making the drafts adds notes.
     drafts = collector.drafts()
     return TasksRead(format, drafts, collector.notes)
 
 
-def _find_place(folder: str, format: str | None) -> tuple[str, str]:
-    """Return the format of a folder, and its file or folder with tasks. Raises `UnknownFormat`."""
-    found = {
-        name: place
-        for name, places in _PLACES.items()
-        if format in (None, name) and (place := _existing(folder, name, places)) is not None
-    }
+def detect_task_folder(folder: str) -> str | None:
+    """Return the format of the tasks in a project's folder. Raises `UnknownFormat` if there are several."""
+    found = [name for name in _PLACES if _place(folder, name, files=_TASK_FILE) is not None]
     if len(found) > 1:
-        raise UnknownFormat(folder, f"it has tasks of {' and '.join(found)}; choose one with --format")
-    if not found:
-        raise UnknownFormat(folder, "no tasks of a known program were found in this folder")
-    return next(iter(found.items()))
+        raise UnknownFormat(folder, f"it has tasks of {' and '.join(found)}; choose one with --as")
+    return found[0] if found else None
 
 
-def _existing(folder: str, format: str, places: tuple[str, ...]) -> str | None:
-    for place in (os.path.join(folder, place) for place in places):
-        if format != "backlog" and os.path.isfile(place):
-            return place
-        if format == "backlog" and os.path.isdir(place) and _has_task_files(place):
-            return os.path.dirname(place)
-    return None
-
-
-def _has_task_files(folder: str) -> bool:
-    with os.scandir(folder) as entries:
-        return any(entry.name.endswith(".md") for entry in entries)
-
-
-def _detect(source: TaskInput) -> str:
+def detect_task_file(path: str) -> str | None:
+    """Return the format of a file of tasks. Raises `SourceFailed`, also for JSON that is not valid."""
+    source = read_input(path)
     if not source.is_json:
-        if is_task_table(source):
-            return "csv"
-        raise UnknownFormat(source.name, "its format is unknown")
+        return "task-csv" if is_task_table(source) else None
     if source.is_object and is_task_master(source):
         return "task-master"
     probes = source.items(_Probe)
     if probes and all(probe.number is not None for probe in probes):
         return "github"
-    if any(isinstance(probe.id, str) or bytes(probe.issues) for probe in probes):
-        return "beads"
-    raise UnknownFormat(source.name, "it is JSON, but not of a known program")
+    return "beads" if any(isinstance(probe.id, str) or bytes(probe.issues) for probe in probes) else None
+
+
+def _place(folder: str, format: str, files: re.Pattern[str] = _MARKDOWN_FILE) -> str | None:
+    """Return the file of a folder with tasks in this format, or the folder of Backlog.md.
+
+    `files`: the names that files of Backlog.md have.
+    """
+    for place in (os.path.join(folder, place) for place in _PLACES.get(format, ())):
+        if format != "backlog" and os.path.isfile(place):
+            return place
+        if format == "backlog" and os.path.isdir(place) and any(map(files.fullmatch, os.listdir(place))):
+            return os.path.dirname(place)
+    return None
