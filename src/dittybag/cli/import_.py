@@ -31,7 +31,11 @@ from dittybag.domain.projects import AUTOMATIC
 @click.command("import", StrictCommand)
 @click.argument("source")
 @click.option(
-    "--as", "form", type=click.Choice(list(FORMATS)), help="Format of the source (default: detected)."
+    "--as",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    metavar="FORMAT",
+    help=f"Format of the source, if it is not detected: {', '.join(FORMATS)}.",
 )
 @click.option(
     "--on-conflict",
