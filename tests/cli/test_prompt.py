@@ -171,60 +171,6 @@ def test_projects_and_workspaces_are_separate(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "problem"),
-    [
-        (("add", "my prompt", "x"), 1, "Prompt name 'my prompt' contains invalid characters"),
-        (("add", "there", "x"), 4, "Prompt 'there' already exists in project 'default'"),
-        (("add", "x", "y", "--title", "there"), 4, "A prompt with the title 'there' already exists"),
-        (("add", "x"), 1, "Content must not be empty"),
-        (("add", "x", "a", "--file", "b"), 2, "CONTENT and --file cannot be used together"),
-        (("add", "x", "--file", "no-such-file"), 3, "no-such-file could not be read: No such file"),
-        (("add", "x", "--file", "/"), 1, "/ could not be read: Is a directory"),
-        (("add", "x", "--file", "/dev/zero"), 1, "Content must be at most 1048576 bytes, but has more"),
-        (("add", "x", "y", "-t", "a b"), 1, "Tag 'a b' contains invalid characters"),
-        (("add", "x", "y", "-a", "1"), 1, "Argument name '1' must be a letter"),
-        (("add", "x", "y", "-a", ": about"), 2, "use NAME or NAME?"),
-        (("add", "x", "\udcff"), 2, "not valid UTF-8"),
-        (("edit", "other", "--name", "there"), 4, "Prompt 'there' already exists"),
-        (("edit", "other", "--name", "a b"), 1, "contains invalid characters"),
-        (("edit", "nope", "x"), 3, "Prompt 'nope' does not exist"),
-        (("delete", "there", "nope"), 3, "Prompt 'nope' does not exist"),
-        (("delete",), 2, "NAME is required"),
-        (("list", "--limit", "0"), 2, "--limit: must be an integer, 1 to 1000000"),
-        (("list", "--search", "x" * 1001), 1, "Query must be at most 1000 characters"),
-        (("list", *("--tag", "a", "-t", "b") * 30), 1, "At most 50 tags are allowed, not 60"),
-        (("render", "there", "color"), 2, "'color' is not of the form KEY=VALUE"),
-        (("render", "there", "color=red"), 1, "'color' is not an argument of 'there'; it has no arguments"),
-        (("render", "there", "--args-json", "/dev/null"), 2, "The arguments are not a JSON object"),
-        (("render", "nope"), 3, "Prompt 'nope' does not exist"),
-        (("render", "nope:nope"), 3, "Prompt not found: nope:nope"),
-    ],
-)
-def test_errors_are_printed_to_standard_error(
-    full: Path, arguments: tuple[str, ...], status: int, problem: str
-) -> None:
-    result = dittybag(full, "prompt", *arguments, status=status)
-    assert problem in result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
-
-
-@pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with two prompts, which the test above does not change."""
-    home = tmp_path_factory.mktemp("full")
-    dittybag(home, "prompt", "add", "there", "Words")
-    dittybag(home, "prompt", "add", "other", "Other words")
-    return home
-
-
-def test_failed_commands_change_nothing(full: Path) -> None:
-    listed = data(dittybag(full, "prompt", "list", "--all", "--json"))
-    assert [prompt["name"] for prompt in listed["prompts"]] == ["other", "there"]
-    assert data(dittybag(full, "prompt", "show", "there", "--json"))["version"] == 1
-
-
 def test_invalid_utf8_and_too_large_content_are_rejected(tmp_path: Path) -> None:
     file = tmp_path / "x.bin"
     file.write_bytes(b"abc\xff")

@@ -150,21 +150,6 @@ def test_a_dry_run_and_a_missing_confirmation_change_nothing(commands: Commands)
     assert history(commands) == before
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        (),
-        ("--kind", "task"),
-        ("--keep-current",),
-        ("x", "--before", "now"),
-    ],
-)
-def test_purge_refuses_invalid_combinations(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    dittybag(tmp_path, "prompt", "add", "x", "Text")
-    dittybag(tmp_path, "purge", *arguments, "--yes", status=2)
-    dittybag(tmp_path, "prompt", "show", "x")
-
-
 @pytest.mark.parametrize(("typed", "status"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
 def test_a_terminal_is_asked(tmp_path: Path, typed: str, status: int) -> None:
     dittybag(tmp_path, "prompt", "add", "review", "Text")

@@ -148,62 +148,6 @@ def test_large_files_are_stored_and_larger_ones_rejected_before_reading(tmp_path
     assert f"at most {CONTENT_BYTES} bytes, but has more\n" in refused("/dev/zero")
 
 
-@pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with two resources, which the test below does not change."""
-    home = tmp_path_factory.mktemp("full")
-    (home / "words").write_text("Words")
-    (home / "bytes").write_bytes(b"\xff")
-    dittybag(home, "resource", "add", str(home / "words"), "--name", "there")
-    dittybag(home, "resource", "add", str(home / "words"), "--name", "second")
-    return home
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "problem"),
-    [
-        (("add", "HOME/words", "--name", "there"), 4, "Resource 'there' already exists in project 'default'"),
-        (("add", "HOME/words", "--uri", "dittybag://resources/there"), 4, "already exists"),
-        (("add", "HOME/words", "--name", "a b"), 1, "Resource name 'a b' contains invalid characters"),
-        (("add", "HOME/words", "--uri", "no"), 1, "URI 'no' is not a valid URI"),
-        (("add", "HOME/words", "--mime-type", "no"), 1, "MIME type 'no' is not valid"),
-        (("add", "HOME/bytes", "--mime-type", "text/plain"), 1, "Content must be UTF-8 text"),
-        (("add", "HOME/none"), 3, "none could not be read: No such file"),
-        (("add", "HOME", "--title", "x"), 2, "--title requires a single file"),
-        (("add", "HOME", "-"), 2, "`-` cannot be added with other files"),
-        (("add", "-"), 2, "Standard input has no file name"),
-        (("add",), 2, "FILE|FOLDER is required"),
-        (("add", "HOME/words", "--title", "\udcff"), 2, "not valid UTF-8"),
-        (("show", "ther"), 3, "hint: did you mean there?"),
-        (("show", "dittybag://resources/thereabouts"), 3, "hint: did you mean dittybag://resources/there"),
-        (("show", "there", "-o", "HOME/words"), 4, "words already exists"),
-        (("show", "there", "-o", "HOME/none/x"), 1, "could not be written: No such file"),
-        (("show", "there", "-o", "HOME"), 1, "could not be written: Is a directory"),
-        (("edit", "there", "HOME/bytes"), 1, "Content must be UTF-8 text"),
-        (("edit", "there", "--name", "second"), 4, "Resource 'second' already exists"),
-        (("edit", "there", "--uri", "dittybag://resources/second"), 4, "A resource with the URI"),
-        (("edit", "xyzzy", "--title", "x"), 3, "hint: run `dittybag resource list` to see all resources"),
-        (("delete", "there", "xyzzy"), 3, "Resource 'xyzzy' does not exist"),
-        (("list", "--limit", "x"), 2, "--limit: must be an integer"),
-    ],
-)
-def test_errors_are_printed_to_standard_error(
-    full: Path, arguments: tuple[str, ...], status: int, problem: str
-) -> None:
-    given = [argument.replace("HOME", str(full)) for argument in arguments]
-    result = dittybag(full, "resource", *given, status=status)
-    assert problem in result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
-
-
-def test_failed_commands_change_nothing(full: Path) -> None:
-    listed = data(dittybag(full, "resource", "list", "--json"))["resources"]
-    assert [(item["name"], item["version"]) for item in listed] == [("second", 1), ("there", 1)]
-    assert (full / "words").read_text() == "Words"
-    assert not list(full.glob(".*.part"))
-
-
 def test_a_file_is_overwritten_only_with_force(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("Precious")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_runner import data, dittybag, failure
+from tests.cli.cli_runner import data, dittybag
 
 
 def tags(home: Path, *arguments: str) -> dict[str, int]:
@@ -55,25 +54,3 @@ def test_a_tag_is_renamed_in_one_transaction(home: Path) -> None:
     second, first = data(dittybag(home, "history", "--limit", "2", "--json"))["changes"]
     # The changes of a batch refer to its first change.
     assert (first["batch"], second["batch"]) == (first["change"], first["change"])
-
-
-def test_errors_are_printed_to_standard_error(home: Path) -> None:
-    for arguments, status, problem in [
-        (("rename", "nope", "x"), 3, "No prompt in project 'default' has the tag 'nope'"),
-        (("rename", "x", ""), 1, "Tag '' must be 1-50 characters"),
-        (("rename", "\udcff", "x"), 2, "not valid UTF-8"),
-    ]:
-        result = dittybag(home, "tag", *arguments, status=status)
-        assert problem in result.stderr
-        assert "Traceback" not in result.stderr
-        assert result.stdout == ""
-    error = failure(dittybag(home, "tag", "rename", "xx", "z", "--json", status=3))
-    assert (error["code"], error["hints"]) == ("NOT_FOUND", ["did you mean x?"])
-    assert tags(home) == {"x": 2, "y": 1}
-
-
-def test_every_help_page_has_an_example() -> None:
-    for name in ("list", "rename"):
-        page = dittybag(Path("/nowhere"), "tag", name, "--help").stdout
-        assert re.search(r"Examples?:\n", page)
-        assert "--json" in page

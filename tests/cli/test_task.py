@@ -7,8 +7,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.cli.pseudo_terminal import run_in_terminal
 
@@ -189,15 +187,6 @@ def test_lists_are_filtered_and_limited(tmp_path: Path) -> None:
     assert "done" in result[1].split()
 
 
-def test_a_filter_that_no_task_can_match_is_an_error(tmp_path: Path) -> None:
-    dittybag(tmp_path, "task", "add", "One", "-l", "core")
-    parent = dittybag(tmp_path, "task", "list", "--parent", "999", status=1)
-    assert parent.stderr == "error: parent: task 999 does not exist\n"
-    for ready in ((), ("--ready",)):
-        label = dittybag(tmp_path, "task", "list", "-l", "CORE", *ready, status=1)
-        assert "no task has the label 'CORE'; labels are for example core" in label.stderr
-
-
 def test_fields_are_found_in_the_title_unless_it_is_plain(tmp_path: Path) -> None:
     dittybag(tmp_path, "project", "create", "home")
     line = f"Buy  milk !4 @home due {FAR_FUTURE} #light ~15min"
@@ -260,64 +249,6 @@ def test_several_words_are_one_title_first(tmp_path: Path) -> None:
     )
     assert list_ids(tmp_path) == [1, 2, 4]
     assert dittybag(tmp_path, "task", "done", "Call Anna", "bread", "2").stdout.count("Completed") == 3
-
-
-def test_a_due_date_in_minutes_is_refused(tmp_path: Path) -> None:
-    refused = dittybag(tmp_path, "task", "add", "Pay rent due 30m", status=1)
-    assert "due 30m: a due date has no minutes and hours from now" in refused.stderr
-    assert "to keep it in the title, use --plain" in refused.stderr
-    refused = dittybag(tmp_path, "task", "add", "Pay rent", "-d", "30m", status=2)
-    assert "'30m' is not a date" in refused.stderr
-    assert list_ids(tmp_path) == []
-
-
-@pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with one task, which the test below does not change."""
-    home = tmp_path_factory.mktemp("full")
-    dittybag(home, "task", "add", "There")
-    return home
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "problem"),
-    [
-        (("add", "x", "-P", "6"), 1, "Priority must be between 1 and 5"),
-        (("add", "x", "-P", "high"), 2, "'high' is not a valid int"),
-        (("add", "x", "-e", "heavy"), 1, "Energy must be one of light, medium, deep"),
-        (("add", "x" * 501), 1, "Title must be between 1 and 500 characters"),
-        (("add", ""), 1, "Title must be between 1 and 500 characters"),
-        (("add", "\udcff"), 2, "not valid UTF-8"),
-        (("add",), 2, "TITLE is required"),
-        (("add", "x", "-d", "someday"), 2, "'someday' is not a date. Examples: tomorrow, fri"),
-        (("add", "x", "-d", "2026-02-30"), 1, "due_date must be an ISO 8601 date"),
-        (("done", "1", "99"), 3, "Task 99 not found"),
-        (("done", "0"), 3, "Task 0 not found"),
-        (("done", "9" * 30), 3, "not found"),
-        (("done", "one"), 3, "No task is called 'one'"),
-        (("done",), 2, "TASK is required"),
-        (("delete", "1", "99"), 3, "Task 99 not found"),
-        (("show", "99"), 3, "Task 99 not found"),
-        (("edit", "99", "-P", "1"), 3, "Task 99 not found"),
-        (("list", "--due", "fri", "--overdue"), 2, "--due requires a date and cannot be used with --overdue"),
-        (("list", "--due", ""), 2, "--due requires a date"),
-        (("list", "--limit", "0"), 2, "--limit: must be an integer, 1 to 1000000"),
-    ],
-)
-def test_errors_are_printed_to_standard_error(
-    full: Path, arguments: tuple[str, ...], status: int, problem: str
-) -> None:
-    result = dittybag(full, "task", *arguments, status=status)
-    assert problem in result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
-
-
-def test_failed_commands_change_nothing(full: Path) -> None:
-    assert list_ids(full, "--include-done") == [1]
-    assert (show_task(full, 1)["version"], show_task(full, 1)["completed"]) == (1, False)
-    error = failure(dittybag(full, "task", "show", "99", "--json", status=3))
-    assert (error["code"], error["message"]) == ("TASK_NOT_FOUND", "Task 99 not found")
 
 
 def test_show_prints_all_fields(tmp_path: Path) -> None:

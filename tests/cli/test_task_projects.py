@@ -72,11 +72,6 @@ def test_an_unknown_project_is_an_error_with_near_names(home: Path, command: tup
     assert titles(home, "--include-done") == ["a"]
 
 
-def test_a_strange_project_name_is_quoted(home: Path) -> None:
-    error = dittybag(home, "task", "list", "-p", "a b; ls", status=3).stderr
-    assert "hint: to create it, run: dittybag project create 'a b; ls'\n" in error
-
-
 def test_a_task_moves_to_the_project_of_the_option_only(home: Path) -> None:
     add(home, "a", "-p", "demo")
 

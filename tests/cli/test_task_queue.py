@@ -13,7 +13,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.cli.cli_runner import data, dittybag, failure
@@ -193,13 +192,6 @@ def test_people_take_a_task_away_and_are_told_from_whom(tmp_path: Path) -> None:
     assert dittybag(tmp_path, "task", "done", "1", "--as", "worker-1").stderr == ""
 
 
-def test_one_fence_is_for_one_task(tmp_path: Path) -> None:
-    dittybag(tmp_path, "task", "add", "a")
-    dittybag(tmp_path, "task", "add", "b")
-    error = dittybag(tmp_path, "task", "done", "1", "2", "--fence", "3", status=2).stderr
-    assert "--fence is that of one task; give one TASK" in error
-
-
 def test_several_tasks_are_finished_together_or_not_at_all(tmp_path: Path) -> None:
     for title in ("a", "b"):
         dittybag(tmp_path, "task", "add", title)
@@ -214,53 +206,6 @@ def test_several_tasks_are_finished_together_or_not_at_all(tmp_path: Path) -> No
     dittybag(tmp_path, "task", "done", "1", "2")
     dittybag(tmp_path, "undo", "--yes")
     assert (show(tmp_path, 1)["status"], show(tmp_path, 2)["status"]) == ("review", "todo")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "problem"),
-    [
-        (("next", "--wait", "soon"), 2, "'soon' is not a duration. Examples: 90s, 15m, 2h"),
-        (("next", "--wait", "25h"), 2, "at most 24 hours; leave it out to wait without end"),
-        (("next", "--lease", "0s"), 1, "lease must be between 1 second and 24 hours"),
-        (("next", "--lease", "2d"), 1, "lease must be between 1 second and 24 hours"),
-        (("next", "--as", ""), 2, "The name must be between 1 and 200 characters"),
-        (("next", "--as", "a\x1b"), 2, "The name must not contain control characters"),
-        (("renew", "1"), 2, "--fence is required"),
-        (("renew", "1", "--fence", "9" * 30), 4, "is no longer valid"),
-        (("next", "9"), 3, "Task 9 not found"),
-        (("next", "2"), 4, "Task 2 cannot be claimed: it waits for task 1"),
-        (("release", "1"), 4, "it is todo, so nobody works on it"),
-        (("next", "--take"), 2, "--take requires TASK"),
-        (("next", "1", "--wait"), 2, "use them without TASK"),
-        (("edit", "1", "--comment", " "), 2, "The comment is empty"),
-        (("edit", "1", "--comment", "x" * 10_001), 1, "A comment must be between 1 and 10000 characters"),
-        (("add", "x", "--blocked-by", "one"), 2, "'one' is not the number of a task"),
-        (("add", "x", "--blocked-by", "9"), 1, "blocked_by: task 9 does not exist"),
-        (("add", "x", "--parent", "1,2"), 2, "a task can be a part of one other task only"),
-        (("add", "x", "--parent", "9"), 1, "parent: task 9 does not exist"),
-        (("add", "x", "--status", "open"), 2, "'open' is not one of"),
-        (("add", "x", "-l", "y" * 51), 1, "must be between 1 and 50 characters"),
-        (("edit", "1", "--blocked-by", "2"), 4, "These tasks would wait for each other"),
-        (("list", "--ready", "--status", "todo"), 2, "--ready and --status cannot be used together"),
-        (("list", "--ready", "--include-done"), 2, "--ready and --include-done cannot be used together"),
-        (("list", "--status", "done", "--include-done"), 2, "--status and --include-done cannot be used"),
-    ],
-)
-def test_what_cannot_be_done_is_refused(
-    full: Path, arguments: tuple[str, ...], status: int, problem: str
-) -> None:
-    result = dittybag(full, "task", *arguments, status=status)
-    assert problem in result.stderr
-    assert (result.stdout, "Traceback" in result.stderr) == ("", False)
-
-
-@pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with a task that waits for another one, which the test above does not change."""
-    home = tmp_path_factory.mktemp("full")
-    dittybag(home, "task", "add", "First")
-    dittybag(home, "task", "add", "Second", "--blocked-by", "1")
-    return home
 
 
 # Waiting
@@ -387,38 +332,6 @@ def test_a_signal_after_the_claim_does_not_lose_its_output(tmp_path: Path) -> No
         process.communicate(timeout=TIMEOUT)
     assert (process.returncode, "First" in printed.decode()) == (0, True)
     assert show(tmp_path, 1)["status"] == "doing"
-
-
-def test_one_of_several_waiters_gets_each_task(tmp_path: Path) -> None:
-    count = 4
-    with ExitStack() as stack:
-        waiters = [stack.enter_context(waiting(tmp_path, "--as", f"w{n}")) for n in range(count)]
-        for n in range(count):
-            dittybag(tmp_path, "task", "add", f"task {n}")
-        printed = [ended(process) for process in waiters]
-    assert sorted(output.splitlines()[0] for _, output in printed) == [
-        f"{n + 1}  task {n}" for n in range(count)
-    ]
-
-
-def test_a_shell_loop_drives_an_agent(tmp_path: Path) -> None:
-    for n in range(3):
-        dittybag(tmp_path, "task", "add", f"task {n}", *(["--blocked-by", str(n)] if n else []))
-    results = []
-    while True:
-        result = dittybag_status(tmp_path, "task", "next", "--json", "--as", "worker-1")
-        if result.returncode:
-            break
-        claimed = msgspec.json.decode(result.stdout)["data"]
-        results.append(claimed["task"]["title"])
-        dittybag(tmp_path, "task", "done", str(claimed["task"]["id"]), "--fence", str(claimed["fence"]))
-    assert (results, result.returncode) == (["task 0", "task 1", "task 2"], 6)
-
-
-def dittybag_status(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    from tests.forked_processes import run as run_process
-
-    return run_process("dittybag", *arguments, env={**os.environ, "DITTYBAG_HOME": str(home)})
 
 
 # Showing

@@ -54,64 +54,6 @@ def test_json_output_of_users(tmp_path: Path) -> None:
     assert data(dittybag(tmp_path, "user", "enable", "alice", "--json")) == added
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "problem"),
-    [
-        (("user", "add", "alice"), 4, "User 'alice' already exists"),
-        (("user", "add", "ALICE"), 4, "User 'alice' already exists"),
-        (("user", "add", ""), 1, "User name must be 1-100 characters"),
-        (("user", "add", "x" * 101), 1, "User name must be 1-100 characters"),
-        (("user", "add", "--", "-x"), 1, "start with a letter, a digit or _"),
-        (("user", "add", "a b"), 1, "User name must contain only"),
-        (("user", "add", "a\nb"), 1, "User name must contain only"),
-        (("user", "add", "ä"), 1, "User name must contain only"),
-        (("user", "add", "a\x1b[31m"), 1, "User name must contain only"),
-        (("user", "disable", "nobody"), 3, "User 'nobody' does not exist"),
-        (("user", "enable", "nobody"), 3, "User 'nobody' does not exist"),
-        (("user", "add"), 2, "NAME is required"),
-        (("token", "create", "--user", "nobody", "--scope", "read"), 3, "User 'nobody' does not exist"),
-        (("token", "create", "--user", "alice"), 2, "--scope is required"),
-        (("token", "create", "--scope", "read"), 2, "--user is required"),
-        (("token", "create", "--user", "alice", "--scope", "root"), 2, "'root' is not one of"),
-        (
-            ("token", "create", "--user", "alice", "--scope", "read", "--expires", "soon"),
-            2,
-            "is not a valid time in the future",
-        ),
-        (
-            ("token", "create", "--user", "alice", "--scope", "read", "--expires", "0d"),
-            2,
-            "is not a valid time in the future",
-        ),
-        (
-            ("token", "create", "--user", "alice", "--scope", "read", "--expires", "2020-01-01"),
-            2,
-            "is not a valid time in the future",
-        ),
-        (
-            ("token", "create", "--user", "alice", "--scope", "read", "--expires", "99999y"),
-            2,
-            "is not a valid time in the future",
-        ),
-        (("token", "create", "--user", "alice", "--scope", "read", "--label", "x" * 101), 1, "Label must be"),
-        (("token", "create", "--user", "alice", "--scope", "read", "--label", "a\nb"), 1, "Label must not"),
-        (("token", "list", "--user", "nobody"), 3, "User 'nobody' does not exist"),
-        (("token", "revoke", "7"), 3, "Token 7 does not exist"),
-        (("token", "revoke", "9" * 30), 3, "does not exist"),
-        (("token", "revoke", "0"), 2, "ID: must be an integer, 1 or more"),
-        (("token", "revoke", "x"), 2, "ID: must be an integer, 1 or more"),
-        (("token", "revoke"), 2, "ID is required"),
-    ],
-)
-def test_errors_are_printed_to_standard_error(
-    tmp_path: Path, arguments: tuple[str, ...], status: int, problem: str
-) -> None:
-    dittybag(tmp_path, "user", "add", "alice")
-    result = dittybag(tmp_path, *arguments, status=status)
-    assert problem in result.stderr
-    assert result.stdout == ""
-
-
 def test_only_the_token_is_printed_to_standard_output(tmp_path: Path) -> None:
     dittybag(tmp_path, "user", "add", "alice")
     result = dittybag(
