@@ -14,7 +14,6 @@ from dittybag.domain.tasks import ENDED, STATUSES
 
 #: A time, in microseconds since 1970.
 NOW = 1_800_000_000_000_000
-MINUTE = 60_000_000
 
 
 def graph_of(

@@ -5,15 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from minijinja import Markup
-
 from dittybag.domain.task_graph import GraphTask, TaskGraph
-from dittybag.domain.task_order import WorkOrder, critical_path, work_order
 from dittybag.domain.tasks import NO_PROJECT
 from dittybag.domain.text import QUERY_LENGTH
 from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.web.browser_requests import WebRequest, WebResponse
-from dittybag.web.task_graph_svg import draw_graph
+from dittybag.web.task_graph_layout import edges_of, lay_out
 from dittybag.web.template_rendering import render_page
 
 #: Maximum number of tasks from which those of the picture are chosen.
@@ -37,8 +34,6 @@ async def show_graph(request: WebRequest) -> WebResponse:
         limit=_MAX_TASKS,
     )
     now = time.time_ns() // 1000
-    # Other requests get their turn: 10,000 tasks around one take most of a second.
-    values = await asyncio.to_thread(_graph_values, request, graph, now, root)
     template = "tasks/task_graph_region.html" if request.is_fragment else "tasks/task_graph.html"
     return render_page(
         request,
@@ -49,7 +44,12 @@ async def show_graph(request: WebRequest) -> WebResponse:
         graph=graph,
         seconds=_seconds_to_next_lapse(graph, now),
         address=request.with_query(),
-        **values,
+        state_of=lambda task: task.state(now),
+        worker_of=lambda task: task.worker(now),
+        describe_state=lambda task: task.describe_state(now),
+        task_link=lambda number: request.link(f"/tasks/{number}"),
+        # Other requests get their turn: 10,000 tasks around one take most of a second.
+        **await asyncio.to_thread(_graph_values, graph),
     )
 
 
@@ -59,23 +59,14 @@ def _seconds_to_next_lapse(graph: TaskGraph, now: int) -> int | None:
     return min(ends) // 1_000_000 - now // 1_000_000 + 1 if ends else None
 
 
-def _graph_values(request: WebRequest, graph: TaskGraph, now: int, root: int | None) -> dict[str, Any]:
+def _graph_values(graph: TaskGraph) -> dict[str, Any]:
     """Return the picture and the list."""
-    picture = draw_graph(graph, now, lambda number: request.link(f"/tasks/{number}"), selected=root)
-    order = work_order(graph)
+    listed = list(graph.tasks.values())[:_MAX_LISTED]
+    waits: dict[int, list[GraphTask]] = {}
+    for edge in edges_of(graph.tasks.values()):
+        waits.setdefault(edge.target, []).append(graph.tasks[edge.source])
     return {
-        "picture": picture,
-        # Texts are escaped where they are drawn.
-        "svg": Markup(picture.svg),
-        "items": [(graph.tasks[number], _waits(graph, order, number)) for number in order.ids[:_MAX_LISTED]],
-        "left_out_items": graph.left_out + max(len(order.ids) - _MAX_LISTED, 0),
-        "critical": len(critical_path(graph)),
-        "state_of": lambda task: task.state(now),
-        "worker_of": lambda task: task.worker(now),
-        "task_link": lambda number: request.link(f"/tasks/{number}"),
+        "picture": lay_out(graph),
+        "items": [(task, waits.get(task.id, [])[:_MAX_NAMED]) for task in listed],
+        "left_out_items": graph.left_out + len(graph.tasks) - len(listed),
     }
-
-
-def _waits(graph: TaskGraph, order: WorkOrder, number: int) -> list[GraphTask]:
-    """Return the tasks of the graph that a task waits for."""
-    return [graph.tasks[other] for other in order.blockers[number]][:_MAX_NAMED]
