@@ -8,6 +8,7 @@ from __future__ import annotations
 import configparser
 import plistlib
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -80,6 +81,16 @@ def check_local_entry(value: dict[str, Any], folder: Path) -> None:
         assert server.handshake("2025-11-25")["serverInfo"]["name"] == "dittybag"
 
 
+def check_hook(value: dict[str, Any], folder: Path) -> None:
+    """The command of the hook prints what a client adds to the conversation."""
+    ((hook,),) = value["hooks"].values()
+    dittybag(folder, "task", "add", "One")
+    program, *arguments = shlex.split(hook["command"])
+    assert program == "dittybag"
+    printed = msgspec.json.decode(dittybag(folder, *arguments, "-p", "default").stdout)
+    assert "task:1 One" in printed["hookSpecificOutput"]["additionalContext"]
+
+
 def check_http_entry(value: dict[str, Any], folder: Path) -> None:
     """The entry is what the web UI shows for VS Code, in the file format of most clients."""
     entry = value["mcpServers"]["dittybag"]
@@ -126,6 +137,7 @@ def _shape(value: Any) -> Any:
 JSON_KINDS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Path], None]], ...]] = (
     (lambda value: "command" in value.get("mcpServers", {}).get("dittybag", {}), check_local_entry),
     (lambda value: "url" in value.get("mcpServers", {}).get("dittybag", {}), check_http_entry),
+    (lambda value: "hooks" in value, check_hook),
     (lambda value: "method" in value, check_message),
     (lambda value: "content" in value and "arguments" in value, check_prompt),
     (lambda value: str(value.get("uri")).startswith("skill://"), check_skill_entry),

@@ -59,7 +59,7 @@ def test_workflows_call_only_existing_make_targets_and_modules() -> None:
     assert targets >= {"check", "docs", "packages", "dist", "bundle", "torture", "bugs"}
     for target in targets:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-    assert modules == {"tests.package.versions", "tests.package.changelog"}
+    assert modules == {"tests.package.versions", "tests.package.changelog", "tests.package.plugins"}
     for module in modules:
         assert (ROOT / f"{module.replace('.', '/')}.py").is_file(), module
 

@@ -48,7 +48,7 @@ class ClientFileFixture:
 
     def check_round_trip(self, before: bytes) -> None:
         """Connect, connect again, update and remove; check that the file is the same as before."""
-        assert self.connect().state in ("connected", "updated")
+        assert self.connect().state == "connected"
         assert LAUNCH.matches(self.entry())
         connected = self.read()
         assert self.connect().state == "unchanged"
@@ -57,11 +57,15 @@ class ClientFileFixture:
         assert self.entry()["args"] == ["serve", "--project", "auth module"]
         assert self.remove().state == "removed"
         assert self.read() == before
+        assert self.copies() == []
 
-    def delete_records(self) -> None:
-        """Delete the records of edits."""
-        for record in (self.data_folder / "connect").glob("*.json"):
-            record.unlink()
+    def copies(self) -> list[Path]:
+        """The copies of files from before the first entry."""
+        return [file for file in (self.data_folder / "connect").glob("*") if file.name != "lock"]
+
+    def delete_copies(self) -> None:
+        for copy in self.copies():
+            copy.unlink()
 
     def all_files(self) -> dict[str, bytes]:
         """The content of every file, by path."""

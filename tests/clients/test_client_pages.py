@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from dittybag.clients.known_clients import CLIENTS, LocalMachine
-from dittybag.clients.known_hooks import HOOKS
 from tests.stdio_server_process import ROOT
 
 PAGES = ROOT / "docs" / "clients"
@@ -42,14 +41,6 @@ def test_the_page_links_to_the_facts_and_to_troubleshooting(name: str) -> None:
     anchor = CLIENTS[name].title.lower().replace(" ", "-")
     assert f"(../reference/clients.md#{anchor})" in page(name)
     assert "(../guides/troubleshooting.md)" in page(name)
-
-
-@pytest.mark.parametrize("name", CLIENTS)
-def test_the_page_says_whether_there_are_hooks(name: str) -> None:
-    hooks, text = HOOKS.get(name), page(name)
-    assert (f"\ndittybag connect {name} --hooks\n" in text) == (hooks is not None)
-    if hooks is not None:
-        assert f"`{from_home(hooks.file('user', LINUX))}`" in text
 
 
 def test_the_overview_links_to_every_page() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -77,15 +76,67 @@ def test_a_created_folder_stays_if_it_has_other_files(client_file: ClientFileFix
     assert client_file.file.parent.exists()
 
 
-def test_the_previous_file_is_backed_up(client_file: ClientFileFixture) -> None:
+def test_one_copy_is_kept_until_the_last_entry_is_removed(client_file: ClientFileFixture) -> None:
     before = client_file.write('{"secret": 1}')
+    other = ClientFileFixture(client_file.data_folder.parent, "cursor", name="second")
     first, second = client_file.connect(), client_file.connect(PROJECT_LAUNCH)
-    assert first.backup != second.backup
+    assert second.backup is None
+    assert other.connect().backup is None
     assert first.backup is not None
     assert Path(first.backup).read_bytes() == before
+    assert client_file.copies() == [Path(first.backup)]
     for path in [client_file.data_folder / "connect", *(client_file.data_folder / "connect").rglob("*")]:
         if path.name != "lock":
             assert path.stat().st_mode & 0o077 == 0, path
+    client_file.remove()
+    assert client_file.copies() == [Path(first.backup)]
+    other.remove()
+    assert client_file.read() == before
+    assert client_file.copies() == []
+
+
+def test_a_copy_is_not_restored_over_later_edits(client_file: ClientFileFixture) -> None:
+    client_file.write('{\n  // mine\n  "a": 1\n}\n')
+    client_file.connect()
+    client_file.write(client_file.text().replace("// mine", "// mine, too"))
+    client_file.remove()
+    assert json.loads(client_file.text().replace("// mine, too", "")) == {"a": 1, "mcpServers": {}}
+    assert "// mine, too" in client_file.text()
+    assert client_file.copies() == []
+
+
+def test_a_copy_with_an_entry_is_not_made(client_file: ClientFileFixture) -> None:
+    """What was there before Dittybag's first entry is not known."""
+    client_file.write(json.dumps({"mcpServers": {"dittybag": {"command": "dittybag", "args": ["serve"]}}}))
+    assert client_file.connect().state == "updated"
+    assert client_file.copies() == []
+    client_file.remove()
+    assert client_file.text() == '{"mcpServers": {}}'
+
+
+def test_a_link_out_of_a_project_is_not_followed(tmp_path: Path) -> None:
+    """A repository can contain links, also as a folder above the file."""
+    secret = tmp_path / "home" / "settings.json"
+    secret.parent.mkdir()
+    secret.write_text("{}")
+    folder = tmp_path / "work" / ".cursor"
+    folder.mkdir(parents=True)
+    for link, target in ((folder / "mcp.json", secret), (folder, secret.parent)):
+        if link.is_dir():
+            link.rmdir()
+        link.symlink_to(target)
+        client_file = ClientFileFixture(tmp_path, "cursor", "project")
+        for attempt in (client_file.connect, client_file.remove):
+            with pytest.raises(ClientFileRefused, match="a symbolic link leads out of the project"):
+                attempt()
+        assert connection_status(client_file.target, LAUNCH).state == "unreadable"
+        link.unlink()
+    assert secret.read_text() == "{}"
+    assert [path.name for path in secret.parent.iterdir()] == ["settings.json"]
+    (tmp_path / "work" / "kept").mkdir()
+    folder.symlink_to("kept")
+    ClientFileFixture(tmp_path, "cursor", "project").connect()
+    assert (tmp_path / "work" / "kept" / "mcp.json").exists()
 
 
 def test_a_dry_run_changes_no_file(client_file: ClientFileFixture) -> None:
@@ -214,6 +265,7 @@ def test_a_write_protected_file_is_not_changed(client_file: ClientFileFixture) -
     with pytest.raises(ClientFileRefused, match="write-protected"):
         client_file.connect()
     assert client_file.read() == before
+    assert client_file.copies() == []
     assert [path.name for path in client_file.file.parent.iterdir()] == ["mcp.json"]
 
 
@@ -317,61 +369,6 @@ def test_nothing_is_edited_without_a_data_folder(client_file: ClientFileFixture)
     assert client_file.read() == before
 
 
-def test_a_failed_backup_stops_the_edit(client_file: ClientFileFixture) -> None:
-    before = client_file.write("{}")
-    (client_file.data_folder / "connect").mkdir(parents=True)
-    (client_file.data_folder / "connect" / "backups").write_text("here")
-    with pytest.raises(ClientFileUnreachable):
-        client_file.connect()
-    assert client_file.read() == before
-
-
-@pytest.mark.parametrize("garbage", [b"", b"[", b"{}", b'[{"file": 1}]', b"\xff", b"[]"])
-def test_a_damaged_record_is_ignored(client_file: ClientFileFixture, garbage: bytes) -> None:
-    client_file.write('{\n  "a": 1\n}\n')
-    client_file.connect()
-    (record,) = (client_file.data_folder / "connect").glob("*.json")
-    record.write_bytes(garbage)
-    assert client_file.remove().state == "removed"
-    assert json.loads(client_file.text()) == {"a": 1, "mcpServers": {}}
-
-
-def test_a_forged_record_cannot_change_anything_else(client_file: ClientFileFixture) -> None:
-    client_file.write('{"mcpServers": {"a": {"command": "mine"}}}')
-    client_file.connect()
-    (record,) = (client_file.data_folder / "connect").glob("*.json")
-    (edit,) = json.loads(record.read_bytes())
-    at = client_file.text().index('"mine"') - client_file.text().index('"dittybag"')
-    edit["splices"] = [[at, '"yours"', '"mine"'], *edit["splices"]]
-    record.write_text(json.dumps([edit]))
-    client_file.remove()
-    assert json.loads(client_file.text()) == {"mcpServers": {"a": {"command": "mine"}}}
-
-
-def test_an_interrupted_edit_is_reverted(client_file: ClientFileFixture, tmp_path: Path) -> None:
-    before = client_file.write('{"a":1}')
-    client_file.connect()
-    first = client_file.read()
-    client_file.connect(PROJECT_LAUNCH)
-    second = client_file.read()
-    (record,) = (client_file.data_folder / "connect").glob("*.json")
-    # Interrupted after the record of the second edit was written, but before the file was.
-    latest = json.loads(record.read_bytes())
-    client_file.write(before)
-    shutil.rmtree(client_file.data_folder)
-    client_file.connect()
-    assert client_file.read() == first
-    record.write_text(json.dumps([*latest, *json.loads(record.read_bytes())]))
-    client_file.remove()
-    assert client_file.read() == before
-    # Interrupted after the file was written, but before the first record was deleted.
-    client_file.connect()
-    record.write_text(json.dumps([*latest, *json.loads(record.read_bytes())]))
-    client_file.write(second)
-    client_file.remove()
-    assert client_file.read() == before
-
-
 def test_an_entry_of_another_program_is_not_removed(client_file: ClientFileFixture) -> None:
     before = client_file.write('{"mcpServers": {"dittybag": {"command": "/bin/bag", "args": ["serve"]}}}')
     with pytest.raises(ClientEntryForeign):
@@ -396,14 +393,17 @@ def test_a_manually_added_entry_is_removed(client_file: ClientFileFixture, entry
 
 def test_the_connection_status_is_reported(client_file: ClientFileFixture) -> None:
     assert connection_status(client_file.target, LAUNCH).state == "absent"
-    client_file.connect(PROJECT_LAUNCH)
-    assert connection_status(client_file.target, LAUNCH).names == ("dittybag",)
+    program = str(client_file.data_folder.parent / "dittybag.exe")
+    Path(program).touch(0o755)
+    client_file.connect(Launch(program, (), ("serve", "--db", "x")))
+    assert connection_status(client_file.target, Launch(program)).names == ("dittybag",)
     moved = Launch("/usr/bin/python3", ("-m", "dittybag"))
     assert connection_status(client_file.target, moved).state == "other"
-    client_file.write(
-        json.dumps({"mcpServers": {"x": {"command": LAUNCH.command, "args": ["serve"]}, "y": 1}})
-    )
-    assert connection_status(client_file.target, LAUNCH).names == ("x",)
+    client_file.write(json.dumps({"mcpServers": {"x": {"command": program, "args": ["serve"]}, "y": 1}}))
+    assert connection_status(client_file.target, Launch(program)).names == ("x",)
+    Path(program).unlink()
+    status = connection_status(client_file.target, Launch(program))
+    assert (status.state, status.problem) == ("broken", f"the program {program} does not exist")
     client_file.write("[")
     assert connection_status(client_file.target, LAUNCH).state == "unreadable"
 
@@ -424,7 +424,7 @@ def test_values_that_a_client_would_change_are_refused(
     tmp_path: Path, client: str, text: str, is_refused: bool
 ) -> None:
     client_file = ClientFileFixture(tmp_path, client)
-    launch = Launch(text)
+    launch = Launch(text, ("-m", "dittybag"))
     if is_refused:
         with pytest.raises(ClientFileRefused):
             client_file.connect(launch)
@@ -470,4 +470,5 @@ def test_a_concurrent_write_of_the_client_is_not_lost(
     with pytest.raises(ClientFileBusy, match="keeps changing"):
         client_file.connect()
     assert set(json.loads(client_file.text())) == {"n"}
+    assert client_file.copies() == []
     assert [path.name for path in client_file.file.parent.iterdir()] == ["mcp.json"]

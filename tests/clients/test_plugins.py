@@ -1,4 +1,4 @@
-"""The plugins for clients: the copies are current, and the files are as the vendors document them.
+"""The plugins for clients: what is released is as the vendors document it.
 
 The vendors' own programs accept these files, too, but are too large for every test run:
 `claude plugin validate --strict` and `install` (Claude Code 2.1.197), `codex plugin add` (Codex 0.169.0),
@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import pytest
 from msgspec import Struct
 
-from tests.clients.plugin_files import GENERATED, ROOT, SKILLS, plugin_files
+from dittybag.assembly.client_connections import serve_options
+from dittybag.cli.prime import command as prime
+from dittybag.clients.connector import Launch
+from dittybag.clients.known_clients import CLIENTS
+from tests.package.plugins import SKILLS, build
+from tests.package.versions import ROOT
 
 
 class Author(Struct, forbid_unknown_fields=True):
@@ -94,7 +101,7 @@ class SessionHooks(Struct, forbid_unknown_fields=True, rename="pascal"):
 
 
 class HooksFile(Struct, forbid_unknown_fields=True):
-    """The sources are in `dittybag.clients.known_hooks`."""
+    """The pages of the vendors are named in docs/guides/plugins.md."""
 
     hooks: SessionHooks
 
@@ -171,27 +178,44 @@ SHAPES: dict[str, Any] = {
 }
 
 
-def test_the_files_are_current() -> None:
-    expected = plugin_files()
-    actual = {
-        str(file.relative_to(ROOT)): file.read_text()
-        for folder in GENERATED
-        for file in (ROOT / folder).rglob("*")
-        if file.is_file()
-    }
-    assert actual == expected, (
-        "run python -m tests.clients.plugin_files, and delete files that it does not write"
-    )
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with what is released."""
+    folder = tmp_path_factory.mktemp("plugins")
+    build(folder)
+    return folder
 
 
-def test_every_manifest_has_the_documented_fields_only() -> None:
-    files = plugin_files()
-    assert {path for path in files if path.endswith(".json")} == set(SHAPES)
+def test_every_manifest_has_the_documented_fields_only(released: Path) -> None:
+    paths = {file.relative_to(released).as_posix() for file in released.rglob("*.json")}
+    assert paths == set(SHAPES)
     for path, shape in SHAPES.items():
-        msgspec.json.decode(files[path], type=shape)
-        for name in _named_paths(json.loads(files[path])):
-            folder = ROOT if path.endswith("marketplace.json") else ROOT / "/".join(path.split("/")[:2])
+        data = (released / path).read_bytes()
+        msgspec.json.decode(data, type=shape)
+        for name in _named_paths(json.loads(data)):
+            folder = (
+                released if path.endswith("marketplace.json") else released.joinpath(*path.split("/")[:2])
+            )
             assert (folder / name).exists(), (path, name)
+
+
+def test_every_plugin_has_the_skills_and_starts_what_connect_starts(released: Path) -> None:
+    expected = {file.relative_to(SKILLS): file.read_text() for file in SKILLS.rglob("*.md")}
+    assert len(expected) == 2
+    for client in ("claude-code", "codex", "cursor", "gemini"):
+        skills = released / "plugins" / client / "skills"
+        assert {file.relative_to(skills): file.read_text() for file in skills.rglob("*.md")} == expected
+        files = [released / path for path in SHAPES if path.startswith(f"plugins/{client}/")]
+        texts = [file.read_text() for file in files]
+        (servers,) = [json.loads(text)["mcpServers"] for text in texts if '"mcpServers": {' in text]
+        entry = Launch("dittybag", (), ("serve", *serve_options({}))).entry(CLIENTS[client])
+        assert servers == {"dittybag": entry}
+        (hooks,) = [text for text in texts if '"hooks": {' in text]
+        commands = re.findall(r'"command": "dittybag prime (.+)"', hooks)
+        assert commands
+        for command in commands:
+            with prime.make_context("prime", shlex.split(command)) as context:
+                assert context.params["actor"].startswith(client.partition("-")[0])
 
 
 def _named_paths(manifest: dict[str, Any]) -> Iterator[str]:

@@ -576,12 +576,12 @@ BUGS: Final = (
     # Files of others
     Bug(
         "disconnect-loses-text",
-        "`disconnect` does not restore the configuration of a client to the byte.",
+        "`disconnect` restores the copy of a client's file over later changes.",
         (
             (
-                "clients/reversible_edits.py",
-                "    edits = [TextEdit(edit.at, edit.at + len(edit.new), edit.old) for edit in applied]\n",
-                "    edits = [TextEdit(edit.at, edit.at + len(edit.new), edit.old.strip()) for edit in applied]\n",
+                "clients/connector.py",
+                "        if config_format.remove(connected, name) == after:\n",
+                "        if connected:\n",
             ),
         ),
         ("tests/clients/test_config_file_edits.py", "tests/clients/test_json_format.py"),

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
-from dittybag.assembly.entry_check import entry_problem
 from dittybag.assembly.store_factory import is_file
 from dittybag.clients.client_errors import ClientFileError, MalformedConfig
-from dittybag.clients.connector import ConfigTarget, Launch, connect, connection_status, disconnect
-from dittybag.clients.hooks import HookTarget, created_paths, hooks_status, remove_hooks
+from dittybag.clients.connector import (
+    ConfigTarget,
+    Launch,
+    connect,
+    connection_status,
+    disconnect,
+    is_installed,
+)
 from dittybag.clients.http_snippets import http_snippet
 from dittybag.clients.install_links import install_link
 from dittybag.clients.known_clients import CLIENTS, LocalMachine, McpClient
-from dittybag.clients.reversible_edits import apply_edits
 from dittybag.config import CONNECTED_PROFILE, DEFAULT_PROFILE, Settings
 from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
 from dittybag.domain.text import one_line
@@ -124,32 +128,19 @@ class LocalConnections:
 
     def _disconnect(self, client: McpClient, machine: LocalMachine) -> str:
         try:
-            target = ConfigTarget.resolve(client, "user", machine, _NAME)
-            assert target is not None
-            hooks = HookTarget.resolve(client, "user", machine)
-            if hooks is not None and hooks_status(hooks).state not in ("absent", "unreadable"):
-                remove_hooks(hooks, self._settings.home)
-            result = disconnect(target, self._settings.home, check=entry_problem)
+            result = disconnect(_target(client, machine), self._settings.home)
         except ClientFileError as error:
             raise ConnectionFailed(f"{one_line(str(error), 500)}: {error.advice}") from error
         if result.state == "absent":
             return f"{client.title} was not connected"
-        restored = ". The entry that existed before was restored" if result.has_previous else ""
-        return f"{client.title} is no longer connected: restart it to end its running server{restored}"
+        return f"{client.title} is no longer connected: restart it to end its running server"
 
     def _connect(self, client: McpClient, machine: LocalMachine, project: str) -> str:
         try:
-            target = ConfigTarget.resolve(client, "user", machine, _NAME)
-            assert target is not None
-            result = connect(target, self._launch(project), self._settings.home, check=entry_problem)
+            result = connect(_target(client, machine), self._launch(project), self._settings.home)
         except ClientFileError as error:
             raise ConnectionFailed(f"{one_line(str(error), 500)}: {error.advice}") from error
-        sentences = [_MESSAGES[result.state].format(client.title), f"Next: {client.next_step}"]
-        if result.has_previous:
-            sentences.append(
-                f"An existing entry was replaced; dittybag connect {client.name} --remove restores it"
-            )
-        return ". ".join([*sentences, ""]).strip()
+        return f"{_MESSAGES[result.state].format(client.title)}. Next: {client.next_step}."
 
     def _entry(self, client: McpClient, project: str, address: str) -> ClientEntry:
         remote = http_snippet(client.name, address, needs_token=self._settings.auth != "off")
@@ -162,36 +153,29 @@ class LocalConnections:
                 remote_config=remote.text,
             )
         launch = self._launch(project)
+        target = _target(client, machine)
+        status = connection_status(target, launch)
         problem = None
-        is_connected = is_broken = False
-        try:
-            target = ConfigTarget.resolve(client, "user", machine, _NAME)
-            assert target is not None
-            file = str(target.file)
-            status = connection_status(target, launch, entry_problem)
-            is_connected, is_broken = status.state == "connected", status.state == "broken"
-            if status.state == "unreadable":
-                problem = f"The file cannot be read: {one_line(status.problem)}"
-            elif status.broken:
-                problem = "; ".join(
-                    f"The entry '{one_line(name)}' is broken: {one_line(reason, 500)}"
-                    for name, reason in status.broken.items()
-                )
-            elif status.state == "other":
-                problem = "The entry 'dittybag' starts another program; connecting replaces it"
-        except ClientFileError as error:
-            file, problem = error.file, f"The file cannot be used: {error.problem}"
+        if status.state == "unreadable":
+            problem = f"The file cannot be read: {one_line(status.problem)}"
+        elif status.broken:
+            problem = "; ".join(
+                f"The entry '{one_line(name)}' is broken: {one_line(reason, 500)}"
+                for name, reason in status.broken.items()
+            )
+        elif status.state == "other":
+            problem = "The entry 'dittybag' starts another program: remove it first"
         return ClientEntry(
             name=client.name,
             title=client.title,
             remote_file=remote.file,
             remote_config=remote.text,
-            file=file,
+            file=str(target.file),
             config=_sample_config(client, launch),
             install_link=install_link(client.name, _NAME, launch.entry(client)),
-            is_installed=client.is_installed(machine, created_paths(client, machine, self._settings.home)),
-            is_connected=is_connected,
-            is_broken=is_broken,
+            is_installed=is_installed(client, machine, self._settings.home),
+            is_connected=status.state == "connected",
+            is_broken=status.state == "broken",
             problem=problem,
         )
 
@@ -212,10 +196,15 @@ def _machine() -> LocalMachine | None:
         return None
 
 
+def _target(client: McpClient, machine: LocalMachine) -> ConfigTarget:
+    target = ConfigTarget.resolve(client, "user", machine, _NAME)
+    assert target is not None
+    return target
+
+
 def _sample_config(client: McpClient, launch: Launch) -> str:
     """A configuration file of this client that contains only Dittybag's entry."""
     try:
-        write = client.format.write_edits("", _NAME, launch.entry(client))
+        return client.format.write("", _NAME, launch.entry(client)).strip("\n")
     except MalformedConfig:
         return ""
-    return apply_edits("", write.edits)[0].strip("\n")

@@ -90,10 +90,10 @@ def _client_findings() -> list[Finding]:
             f"{target.client.title}: the entry '{name}' in {target.file} is broken: {problem}",
             _entry_fix(target, name),
         )
-        for target, status, _ in statuses
+        for target, status in statuses
         for name, problem in status.broken.items()
     ]
-    connected = sorted({target.client.name for target, status, _ in statuses if status.state == "connected"})
+    connected = sorted({target.client.name for target, status in statuses if status.state == "connected"})
     if connected:
         findings.append(Finding("ok", "clients", f"Connected: {', '.join(connected)}"))
     elif not findings:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import click
+import msgspec
 from msgspec.structs import replace
 
 from dittybag.cli.output import write_text
 from dittybag.cli.read_input import text
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
-from dittybag.clients.hook_output import HOOK_OUTPUTS, HookOutput, hook_output
 from dittybag.config import local_user_name
 from dittybag.domain.projects import AUTOMATIC, DEFAULT_PROJECT
 from dittybag.domain.queries import MAX_BUDGET, MIN_BUDGET, PackRequest
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 #: The budget, in tokens, of the summary, and of a summary with a context pack.
 _SUMMARY: Final = 200
 _PACK: Final = 1500
+#: Plain text, JSON with `hookSpecificOutput` (Claude Code, Codex, Gemini CLI, VS Code), or Cursor's JSON.
+HookOutput = Literal["text", "hook", "cursor"]
 
 
 @click.command("prime", StrictCommand)
@@ -37,7 +39,7 @@ _PACK: Final = 1500
 @click.option(
     "--format",
     "output",
-    type=click.Choice(HOOK_OUTPUTS),
+    type=click.Choice(get_args(HookOutput)),
     default="text",
     show_default=True,
     help="What the hook of the client reads: plain text, or one of two forms of JSON.",
@@ -85,4 +87,14 @@ def command(
 
     text = run_in_session(settings, actor or settings.actor or local_user_name(), make)
     if text:
-        write_text(hook_output(text, output))
+        write_text(_hook_output(text, output))
+
+
+def _hook_output(text: str, output: HookOutput) -> str:
+    """Return what a hook prints so that the client adds a text to the conversation."""
+    if output == "text":
+        return text
+    data: Any = {"additional_context": text}
+    if output == "hook":
+        data = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
+    return msgspec.json.encode(data).decode()

@@ -1,21 +1,24 @@
-"""Configuration files on disk: size-limited reads and atomic replacement."""
+"""Configuration files on disk: size-limited reads, atomic replacement, and copies."""
 
 from __future__ import annotations
 
+import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from dittybag import files
-from dittybag.clients.client_errors import ClientFileRefused, ClientFileUnreachable
+from dittybag.clients.client_errors import ClientFileBusy, ClientFileRefused, ClientFileUnreachable
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
-_BOM: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
+_LOCK_TIMEOUT_SECONDS: Final = 10.0
+BOM: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
 class ConfigFileContent(Struct, frozen=True):
@@ -29,7 +32,7 @@ class ConfigFileContent(Struct, frozen=True):
 
     def encode(self, text: str) -> bytes:
         """Encode a text like this file: with a byte order mark if the file has one."""
-        return ((_BOM if self.has_bom else "") + text).encode()
+        return ((BOM if self.has_bom else "") + text).encode()
 
 
 class ConfigFileChanged(Exception):
@@ -45,11 +48,11 @@ def read(path: Path) -> ConfigFileContent:
         text = data.decode()
     except UnicodeDecodeError:
         raise ClientFileRefused(str(path), "not UTF-8 text") from None
-    return ConfigFileContent(data, text.removeprefix(_BOM), text.startswith(_BOM))
+    return ConfigFileContent(data, text.removeprefix(BOM), text.startswith(BOM))
 
 
-def replace(path: Path, data: bytes, before: ConfigFileContent, *, is_private: bool) -> list[str]:
-    """Replace a file if its content is still `before`. Returns the folders that were created for it.
+def replace(path: Path, data: bytes, before: ConfigFileContent, *, is_private: bool) -> None:
+    """Replace a file if its content is still `before`.
 
     Only the owner can read a new file that is private. Raises `ConfigFileChanged`, `ClientFileRefused` and
     `ClientFileUnreachable`.
@@ -65,12 +68,11 @@ def replace(path: Path, data: bytes, before: ConfigFileContent, *, is_private: b
                 files.flush(file)
                 _check_unchanged(path, before)
         except BaseException:
-            remove_folders(folders)
+            _remove_folders(map(Path, folders))
             raise
-        return folders
 
 
-def remove(path: Path, before: ConfigFileContent, folders: list[str]) -> None:
+def remove(path: Path, before: ConfigFileContent, folders: Sequence[Path]) -> None:
     """Delete a file if its content is still `before`, and then `folders` if they are empty.
 
     Raises `ConfigFileChanged` and `ClientFileUnreachable`.
@@ -79,15 +81,57 @@ def remove(path: Path, before: ConfigFileContent, folders: list[str]) -> None:
         _check_unchanged(path, before)
         path.unlink()
         files.sync_folder(path.parent)
-        remove_folders(folders)
+        _remove_folders(folders)
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Write one of Dittybag's own files, readable by its owner only. Raises `ClientFileUnreachable`."""
-    with wrap_os_errors(path):
-        files.make_folders(path.parent)
-        with files.atomic_write(path) as file:
-            file.write(data)
+class FileCopy:
+    """The copy of a configuration file from before Dittybag's first entry, readable by its owner only.
+
+    Instead of a file that did not exist, it has the folders that did not exist. Every method raises
+    `ClientFileUnreachable`.
+    """
+
+    def __init__(self, folder: Path, file: Path) -> None:
+        self._file = file
+        self._folder = folder
+        self.path = folder / f"{sha256(os.fsencode(file)).hexdigest()[:12]}-{file.name.lstrip('.')}"
+        self._missing = self.path.with_name(f"{self.path.name}.missing")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other Dittybag processes from editing configuration files. Raises `ClientFileBusy`."""
+        try:
+            with wrap_os_errors(self._folder):
+                files.make_folders(self._folder)
+                with files.locked(self._folder / "lock", _LOCK_TIMEOUT_SECONDS):
+                    yield
+        except files.LockTimeout:
+            raise ClientFileBusy(str(self._file), "another dittybag connect is running") from None
+
+    def save(self, data: bytes | None) -> None:
+        """Copy what the file contains now; `None` if it does not exist."""
+        self.delete()
+        folders = [str(folder) for folder in self._file.parents if not folder.exists()]
+        path = self._missing if data is None else self.path
+        with wrap_os_errors(path), files.atomic_write(path) as file:
+            file.write(json.dumps(folders).encode() if data is None else data)
+
+    def read(self) -> ConfigFileContent | None:
+        """What the file contained before; `None` if there is no copy."""
+        if read_bytes(self._missing) is not None:
+            return ConfigFileContent(None)
+        before = read(self.path)
+        return None if before.data is None else before
+
+    def created(self) -> list[Path]:
+        """The file and its folders that did not exist before, innermost first; none if the file did."""
+        data = read_bytes(self._missing)
+        return [] if data is None else [self._file, *map(Path, json.loads(data))]
+
+    def delete(self) -> None:
+        for path in (self.path, self._missing):
+            with wrap_os_errors(path):
+                path.unlink(missing_ok=True)
 
 
 def read_bytes(path: Path) -> bytes | None:
@@ -118,11 +162,11 @@ def _copy_owner_and_mode(path: Path, descriptor: int) -> None:
     os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
 
 
-def remove_folders(folders: list[str]) -> None:
+def _remove_folders(folders: Iterable[Path]) -> None:
     """Delete folders, innermost first, until one is not empty."""
     with suppress(OSError):
         for folder in folders:
-            Path(folder).rmdir()
+            folder.rmdir()
 
 
 @contextmanager

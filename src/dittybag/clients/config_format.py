@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
-
-from msgspec import Struct
-
-from dittybag.clients.reversible_edits import TextEdit
 
 #: Maximum nesting: far beyond real files, and safe for recursive parsers.
 MAX_DEPTH: Final = 200
-
-
-class FoundEntry(Struct, frozen=True):
-    """An entry in a file."""
-
-    #: Its start position.
-    at: int
-    #: The parsed value, and its source text.
-    value: Any
-    text: str
-
-
-class EntryEdits(Struct, frozen=True):
-    """The edits that write an entry."""
-
-    edits: tuple[TextEdit, ...]
-    #: How many of the objects around the entry they create, from the innermost outwards.
-    created: int = 0
 
 
 class ConfigFormat(Protocol):
@@ -41,26 +19,14 @@ class ConfigFormat(Protocol):
     def entries(self, text: str) -> Mapping[str, Any]:
         """All entries by name."""
 
-    def find(self, text: str, name: str) -> FoundEntry | None:
-        """The entry with this name, or `None`."""
+    def write(self, text: str, name: str, value: Mapping[str, Any]) -> str:
+        """Add an entry, or replace its value. Everything else stays the same, to the letter."""
 
-    def write_edits(self, text: str, name: str, value: Mapping[str, Any]) -> EntryEdits:
-        """The edits that add an entry, or replace its value."""
+    def remove(self, text: str, name: str) -> str:
+        """Remove an existing entry and nothing else."""
 
-    def removal_edits(self, text: str, name: str, *, created: int) -> Sequence[tuple[TextEdit, ...]]:
-        """Alternative edits that remove an existing entry, the cleanest result first.
-
-        They also remove up to `created` of the objects around the entry, if nothing else is left in them.
-        """
-
-    def restore_edits(self, text: str, name: str, source: str) -> tuple[TextEdit, ...]:
-        """The edits that replace an entry with the source text it had before."""
-
-    def is_only_change(self, before: str, after: str, name: str, value: Mapping[str, Any]) -> bool:
-        """Whether `after` has the same data as `before`, with this entry added or replaced."""
-
-    def is_unchanged_elsewhere(self, before: str, after: str, name: str) -> bool:
-        """Whether two texts have the same data except for this entry."""
+    def rest(self, text: str, name: str) -> Any:
+        """The data of a text except for this entry, to be compared. An object for no entries is nothing."""
 
 
 def detect_newline(text: str) -> str:

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from dittybag.clients import config_files
-from dittybag.clients.client_errors import ClientFileError, ClientFileRefused, MalformedConfig
-from dittybag.clients.edit_records import EditRecord, EditRecords
-from dittybag.clients.entry_edits import (
-    Entry,
-    EntryChange,
-    PlannedChange,
-    change_file,
-    plan_removal,
-    plan_write,
+from dittybag.clients.client_errors import (
+    ClientEntryForeign,
+    ClientFileBusy,
+    ClientFileError,
+    ClientFileRefused,
+    MalformedConfig,
 )
+from dittybag.clients.config_files import ConfigFileChanged, ConfigFileContent, FileCopy
 from dittybag.clients.known_clients import ConfigScope, LocalMachine, McpClient
-from dittybag.clients.reversible_edits import are_in_place, shift_edits
+from dittybag.text_diff import unified_diff
 
 _HOME: Final = "DITTYBAG_HOME"
 #: The keys that Dittybag writes; the user may have added others.
 _OWN_KEYS: Final = ("type", "command", "args", "env")
-
-#: Returns why an entry of Dittybag cannot work, or `None`.
-EntryCheck = Callable[[Any], str | None]
+_ATTEMPTS: Final = 5
 
 ConnectState = Literal["connected", "unchanged", "updated", "removed", "absent"]
 
@@ -61,111 +60,86 @@ class ConfigTarget(Struct, frozen=True):
     #: With symbolic links resolved.
     file: Path
     name: str
+    #: Why the file cannot be edited, whatever it contains.
+    problem: str = ""
 
     @staticmethod
     def resolve(
         client: McpClient, scope: ConfigScope, machine: LocalMachine, name: str
     ) -> ConfigTarget | None:
-        """Return `None` if the client has no file of this scope. Raises `ClientFileRefused`."""
+        """Return `None` if the client has no file of this scope."""
         file = client.file(scope, machine)
         if file is None:
             return None
-        real = resolve_links(file)
-        if not is_encodable(str(real)):
-            raise ClientFileRefused(ascii(str(real)), "the path is not UTF-8 text")
-        return ConfigTarget(client, scope, real, name)
+        real = _resolve_links(file)
+        problem = ""
+        if not _is_encodable(str(real)):
+            problem = "the path is not UTF-8 text"
+        elif scope == "project" and not real.is_relative_to(_resolve_links(machine.current_folder)):
+            # A repository can contain links. Those of the user's own files are the user's.
+            problem = f"a symbolic link leads out of the project, from {file}"
+        return ConfigTarget(client, scope, real, name, problem)
+
+    def read(self) -> ConfigFileContent:
+        """Read the file. Raises `ClientFileError`."""
+        if self.problem:
+            raise ClientFileRefused(ascii(str(self.file)), self.problem)
+        return config_files.read(self.file)
 
 
 class ConnectResult(Struct, frozen=True, kw_only=True):
     """The result of connecting or disconnecting a client, or of a dry run."""
 
     state: ConnectState
+    #: The copy of the file from before the first entry, if it was made now.
     backup: str | None = None
-    #: What the file contains, or would contain.
-    text: str = ""
     diff: str = ""
-    #: Whether an existing entry was replaced, or was restored by the removal.
-    has_previous: bool = False
 
 
 class ConnectionStatus(Struct, frozen=True, kw_only=True):
     """Whether a client is connected to Dittybag."""
 
-    #: `broken`: the only entries that start Dittybag do not work.
+    #: `broken`: the program of the only entries that start Dittybag does not exist.
     state: Literal["connected", "broken", "other", "absent", "unreadable"]
-    #: The entries that start this installation of Dittybag and work.
+    #: The entries that start this installation of Dittybag.
     names: tuple[str, ...] = ()
     problem: str = ""
-    #: The entries that start any installation of Dittybag and do not work, with the reason.
+    #: The entries whose program does not exist, with the reason.
     broken: Mapping[str, str] = {}
-    #: The entries that work, but that `connect` would write differently, with the reason.
-    outdated: Mapping[str, str] = {}
 
 
-def parse_launch(value: Any) -> Launch | None:
-    """Return how an entry starts Dittybag, or `None` if it starts another program."""
-    if not _starts_dittybag(value):
-        return None
-    arguments = _arguments(value)
-    at = arguments.index("serve")
-    return Launch(_command(value), tuple(arguments[:at]), tuple(arguments[at:]), _variables(value))
+class _Plan(Struct, frozen=True):
+    """What a file will contain; without `data`, the file is deleted."""
+
+    state: ConnectState
+    data: bytes | None
 
 
-def assume_working(value: Any) -> str | None:
-    """The `EntryCheck` that finds no problem."""
-    return None
-
-
-def connect(
-    target: ConfigTarget,
-    launch: Launch,
-    home: str,
-    *,
-    check: EntryCheck = assume_working,
-    dry_run: bool = False,
-) -> ConnectResult:
+def connect(target: ConfigTarget, launch: Launch, home: str, *, dry_run: bool = False) -> ConnectResult:
     """Add Dittybag to a client's configuration file. Raises `ClientFileError`."""
     entry = launch.entry(target.client)
     _check_values(target, entry)
-    return _change(
-        target,
-        home,
-        lambda text, records: _plan_connect(target, text, entry, records, check),
-        dry_run=dry_run,
-    )
+    return _change(target, home, lambda before: _plan_connect(target, before, entry), dry_run=dry_run)
 
 
-def disconnect(
-    target: ConfigTarget,
-    home: str,
-    *,
-    check: EntryCheck = assume_working,
-    dry_run: bool = False,
-    text: str | None = None,
-) -> ConnectResult:
-    """Remove Dittybag from a client's file and restore its previous state. Raises `ClientFileError`.
+def disconnect(target: ConfigTarget, home: str, *, dry_run: bool = False) -> ConnectResult:
+    """Remove the entry of this name, and nothing else, from a client's file. Raises `ClientFileError`.
 
-    A previous entry of Dittybag that does not work is not restored. See `change_file` for `text`.
+    If nothing but the entry has changed since it was added, the file becomes what it was before.
     """
-    return _change(
-        target,
-        home,
-        lambda text, records: plan_removal(_entry(target, check), text, records),
-        dry_run=dry_run,
-        text=text,
-    )
+    copy = _copy_of(target, home)
+    return _change(target, home, lambda before: _plan_removal(target, before, copy), dry_run=dry_run)
 
 
-def connection_status(
-    target: ConfigTarget, launch: Launch, check: EntryCheck = assume_working
-) -> ConnectionStatus:
-    """Whether a client's file has an entry that starts Dittybag, under any name, and works."""
+def connection_status(target: ConfigTarget, launch: Launch) -> ConnectionStatus:
+    """Whether a client's file has an entry that starts Dittybag, under any name, and whose program exists."""
     try:
-        entries = target.client.format.entries(config_files.read(target.file).text)
+        entries = target.client.format.entries(target.read().text)
     except (ClientFileError, MalformedConfig) as error:
         problem = error.problem if isinstance(error, ClientFileError) else str(error)
         return ConnectionStatus(state="unreadable", problem=problem)
-    broken = {name: reason for name, value in entries.items() if (reason := check(value)) is not None}
+    problems = {name: entry_problem(value) for name, value in entries.items()}
+    broken = {name: problem for name, problem in problems.items() if problem is not None}
     names = tuple(name for name, value in entries.items() if launch.matches(value) and name not in broken)
     if names:
         return ConnectionStatus(state="connected", names=names, broken=broken)
@@ -174,79 +148,111 @@ def connection_status(
     return ConnectionStatus(state="other" if target.name in entries else "absent")
 
 
-def written_entries(target: ConfigTarget, home: str) -> dict[str, Any]:
-    """The entries of Dittybag that are as `connect` has written them, by name."""
-    try:
-        text = config_files.read(target.file).text
-        entries = target.client.format.entries(text)
-    except (ClientFileError, MalformedConfig):
-        return {}
-    records = EditRecords(home)
-    found: dict[str, Any] = {}
-    for name, value in entries.items():
-        if not _starts_dittybag(value):
-            continue
-        entry = target.client.format.find(text, name)
-        written = records.read(target.file, name)
-        if entry is not None and any(
-            are_in_place(text, shift_edits(record.applied, entry.at)) for record in written
-        ):
-            found[name] = value
-    return found
+def is_installed(client: McpClient, machine: LocalMachine, home: str) -> bool:
+    """Whether the client was found, apart from what Dittybag has created."""
+    file = client.file("user", machine)
+    assert file is not None
+    return client.is_installed(machine, FileCopy(Path(home, "connect"), _resolve_links(file)).created())
+
+
+def entry_problem(value: Any) -> str | None:
+    """Return why an entry of Dittybag cannot work: its program does not exist. `None` for other entries."""
+    # For a path, `which` checks that it can be executed.
+    if not _starts_dittybag(value) or shutil.which(os.path.expanduser(_command(value))):  # noqa: PTH111
+        return None
+    return f"the program {_command(value)} does not exist"
 
 
 def _change(
-    target: ConfigTarget,
-    home: str,
-    plan: Callable[[str, tuple[EditRecord, ...]], PlannedChange],
-    *,
-    dry_run: bool,
-    text: str | None = None,
+    target: ConfigTarget, home: str, plan: Callable[[ConfigFileContent], _Plan], *, dry_run: bool
 ) -> ConnectResult:
-    result = change_file(
-        target.file,
-        (EntryChange(target.name, plan),),
-        home,
-        label=f"{target.client.name}-{target.scope}",
-        is_private=target.scope == "user",
-        dry_run=dry_run,
-        text=text,
-    )
-    (state,) = result.states
-    return ConnectResult(
-        state="connected" if state == "added" else state,
-        backup=result.backup,
-        text=result.text,
-        diff=result.diff,
-        has_previous=result.has_previous,
-    )
+    copy = _copy_of(target, home)
+    with nullcontext() if dry_run else copy.lock():
+        for _ in range(_ATTEMPTS):
+            before = target.read()
+            try:
+                planned = plan(before)
+                if not dry_run:
+                    return _write(target, before, planned, copy)
+            except MalformedConfig as error:
+                raise ClientFileRefused(str(target.file), str(error)) from None
+            except ConfigFileChanged:
+                continue
+            after = (planned.data or b"").decode().removeprefix(config_files.BOM)
+            return ConnectResult(state=planned.state, diff=unified_diff(before.text, after, str(target.file)))
+    raise ClientFileBusy(str(target.file), "another program keeps changing it")
 
 
-def _entry(target: ConfigTarget, check: EntryCheck) -> Entry:
-    return Entry(
-        target.file,
-        target.name,
-        target.client.format,
-        record=target.name,
-        is_own=_starts_dittybag,
-        is_broken=lambda value: check(value) is not None,
-        foreign=f"the entry '{target.name}' starts another program",
-    )
+def _write(target: ConfigTarget, before: ConfigFileContent, planned: _Plan, copy: FileCopy) -> ConnectResult:
+    """Carry out a plan: first write the copy, then the file. Delete a copy that is not needed."""
+    is_first = planned.state == "connected" and not _own_names(target, before)
+    if is_first:
+        copy.save(before.data)
+    try:
+        if planned.data is None and before.data is not None:
+            config_files.remove(target.file, before, copy.created()[1:])
+        elif planned.data is not None and planned.data != before.data:
+            config_files.replace(target.file, planned.data, before, is_private=target.scope == "user")
+    except (ClientFileError, ConfigFileChanged):
+        _delete_unused(target, copy)
+        raise
+    if planned.state in ("removed", "absent"):
+        _delete_unused(target, copy)
+    backup = str(copy.path) if is_first and before.data is not None else None
+    return ConnectResult(state=planned.state, backup=backup)
 
 
-def _plan_connect(
-    target: ConfigTarget,
-    text: str,
-    entry: dict[str, Any],
-    records: tuple[EditRecord, ...],
-    check: EntryCheck,
-) -> PlannedChange:
-    found = target.client.format.find(text, target.name)
-    is_broken = found is not None and check(found.value) is not None
-    value = entry if found is None else _merge_entry(found.value, entry, is_broken=is_broken)
-    if found is not None and (value == found.value or (not is_broken and _is_up_to_date(found.value, entry))):
-        return PlannedChange(state="unchanged", text=text)
-    return plan_write(_entry(target, check), text, value, records)
+def _delete_unused(target: ConfigTarget, copy: FileCopy) -> None:
+    if not _own_names(target, target.read()):
+        copy.delete()
+
+
+def _plan_connect(target: ConfigTarget, before: ConfigFileContent, entry: dict[str, Any]) -> _Plan:
+    config_format, name = target.client.format, target.name
+    entries = config_format.entries(before.text)
+    found = entries.get(name)
+    if name in entries and not _starts_dittybag(found):
+        raise ClientEntryForeign(str(target.file), f"the entry '{name}' starts another program")
+    value = _merge_entry(found, entry)
+    if name in entries and (
+        value == found or (entry_problem(found) is None and _is_up_to_date(found, entry))
+    ):
+        return _Plan("unchanged", before.data)
+    after = config_format.write(before.text, name, value)
+    is_only_change = config_format.rest(after, name) == config_format.rest(before.text, name)
+    if not is_only_change or config_format.entries(after).get(name) != value:
+        raise MalformedConfig("the entry cannot be added safely")
+    return _Plan("updated" if name in entries else "connected", before.encode(after))
+
+
+def _plan_removal(target: ConfigTarget, before: ConfigFileContent, copy: FileCopy) -> _Plan:
+    config_format, name = target.client.format, target.name
+    entries = config_format.entries(before.text)
+    if name not in entries:
+        return _Plan("absent", before.data)
+    if not _starts_dittybag(entries[name]):
+        raise ClientEntryForeign(str(target.file), f"the entry '{name}' starts another program")
+    after = config_format.remove(before.text, name)
+    is_only_change = config_format.rest(after, name) == config_format.rest(before.text, name)
+    if not is_only_change or name in config_format.entries(after):
+        raise MalformedConfig(f"'{name}' cannot be removed safely")
+    earlier = copy.read()
+    if earlier is not None and earlier.has_bom == before.has_bom:
+        # With the same entry, the copy would have become this file.
+        connected = config_format.write(earlier.text, name, entries[name])
+        if config_format.remove(connected, name) == after:
+            return _Plan("removed", earlier.data)
+    return _Plan("removed", before.encode(after))
+
+
+def _copy_of(target: ConfigTarget, home: str) -> FileCopy:
+    return FileCopy(Path(home, "connect"), target.file)
+
+
+def _own_names(target: ConfigTarget, content: ConfigFileContent) -> list[str]:
+    """The entries of a file that start Dittybag."""
+    entries = target.client.format.entries(content.text)
+    return [name for name, value in entries.items() if _starts_dittybag(value)]
 
 
 def _is_up_to_date(value: Any, entry: Mapping[str, Any]) -> bool:
@@ -259,15 +265,11 @@ def _is_up_to_date(value: Any, entry: Mapping[str, Any]) -> bool:
     )
 
 
-def _merge_entry(value: Any, entry: Mapping[str, Any], *, is_broken: bool) -> dict[str, Any]:
-    """The new entry, with the keys and variables that the user added to an entry of Dittybag.
-
-    Variables of Dittybag in a broken entry are not kept: they may be what is wrong with it.
-    """
-    if not _starts_dittybag(value):
+def _merge_entry(value: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The new entry, with the keys and variables that the user added to an entry of Dittybag."""
+    if value is None:
         return dict(entry)
-    dropped = "DITTYBAG_" if is_broken else _HOME
-    variables = {name: text for name, text in _variables(value).items() if not name.startswith(dropped)}
+    variables = {name: text for name, text in _variables(value).items() if name != _HOME}
     variables |= _variables(entry)
     others = {key: part for key, part in value.items() if key not in _OWN_KEYS}
     return {**entry, **({"env": variables} if variables else {}), **others}
@@ -302,14 +304,14 @@ def _check_values(target: ConfigTarget, entry: Mapping[str, Any]) -> None:
     """Raise `ClientFileRefused` for values that the file cannot hold or the client would expand."""
     texts = [entry["command"], *entry["args"], *_variables(entry).values()]
     for text in texts:
-        if not is_encodable(text):
+        if not _is_encodable(text):
             raise ClientFileRefused(str(target.file), f"{text!a} is not UTF-8 text")
         if target.client.would_expand(text):
             title = target.client.title
             raise ClientFileRefused(str(target.file), f"{title} would expand a variable in '{text}'")
 
 
-def is_encodable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     """Whether a text is valid UTF-8. A file name may not be."""
     try:
         text.encode()
@@ -318,7 +320,7 @@ def is_encodable(text: str) -> bool:
     return True
 
 
-def resolve_links(file: Path) -> Path:
+def _resolve_links(file: Path) -> Path:
     """Resolve symbolic links. A loop is left as it is: the system refuses to open it."""
     try:
         return file.resolve()

@@ -30,7 +30,7 @@ _MAX_LEVELS: Final = 2
 
 
 class JsonMember(Struct, frozen=True):
-    """A key and its value, or an element of an array, with their positions."""
+    """A key and its value, with their positions."""
 
     key: str
     start: int
@@ -43,7 +43,7 @@ class JsonMember(Struct, frozen=True):
 
 
 class JsonObject(Struct, frozen=True):
-    """An object or array, from its opening to its closing brace or bracket."""
+    """An object, from its opening to its closing brace."""
 
     start: int
     end: int
@@ -73,14 +73,6 @@ def scan(text: str) -> JsonObject | None:
         raise scanner.unexpected(start, end)
     comparable_value(text)
     return root
-
-
-def scan_array(text: str, start: int) -> JsonObject:
-    """Parse the array that starts here, in a text that `scan` has parsed.
-
-    Its elements are returned as members with an empty key. Raises `MalformedConfig`.
-    """
-    return _Scanner(text, start + 1).array(start)
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
@@ -149,9 +141,9 @@ def _blank_comments(text: str) -> str:
 class _Scanner:
     """A recursive-descent parser over tokens."""
 
-    def __init__(self, text: str, at: int = 0) -> None:
+    def __init__(self, text: str) -> None:
         self._text = text
-        self._at = at
+        self._at = 0
 
     def next(self) -> tuple[str, int, int]:
         """The kind, start and end of the next token that is not white space or a comment."""
@@ -174,29 +166,11 @@ class _Scanner:
                 raise self.unexpected(at, end)
             members.append(self._member(at, end, level))
 
-    def array(self, start: int) -> JsonObject:
-        """Parse the array whose opening bracket was just read."""
-        elements: list[JsonMember] = []
-        while True:
-            at = self._at
-            _, begin, end = self.next()
-            if self._text[begin:end] == "]":
-                return JsonObject(start, end, tuple(elements))
-            if elements and elements[-1].comma is None:
-                raise self.unexpected(begin, end)
-            self._at = at
-            elements.append(self._value("", begin, _MAX_LEVELS))
-
     def _member(self, start: int, key_end: int, level: int) -> JsonMember:
         text = self._text
         _, at, end = self.next()
         if text[at:end] != ":":
             raise self.unexpected(at, end)
-        return self._value(str(parse_value(text[start:key_end])), start, level)
-
-    def _value(self, key: str, start: int, level: int) -> JsonMember:
-        """Parse a value and the comma after it."""
-        text = self._text
         kind, value_start, value_end = self.next()
         value = None
         if text[value_start:value_end] == "{" and level < _MAX_LEVELS:
@@ -211,7 +185,7 @@ class _Scanner:
         if text[comma:end] != ",":
             self._at = before
         return JsonMember(
-            key=key,
+            key=str(parse_value(text[start:key_end])),
             start=start,
             value_start=value_start,
             end=value_end,

@@ -1,33 +1,32 @@
-"""Entries of TOML configuration files: find, write and remove them, and change nothing else.
-
-tomlkit finds the lines of an entry and formats a new one; the edit itself is a splice of the text. tomlkit
-does not reproduce every file: it moves a table that is separated from its siblings by an array of tables. In
-such a file an entry is only found if it has headers of its own.
-"""
+"""Entries of TOML configuration files, as tables with headers of their own."""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from itertools import pairwise
+from typing import Any, Final
 
 from msgspec import Struct
 
 from dittybag.clients.client_errors import MalformedConfig
-from dittybag.clients.config_format import EntryEdits, FoundEntry, detect_newline, line_number
-from dittybag.clients.reversible_edits import TextEdit, apply_edits
-from dittybag.text_diff import differences
+from dittybag.clients.config_format import detect_newline, line_number
 
-if TYPE_CHECKING:
-    from tomlkit import TOMLDocument
-
-#: A key with thousands of parts takes the TOML parsers minutes.
+#: A key with thousands of parts takes the parser minutes.
 _LONG_KEY: Final = re.compile(
     r"^[ \t]*+\[{0,2}+(?:[ \t]*+(?:[\w-]++|\"[^\"\r\n]*+\"|'[^'\r\n]*+')[ \t]*+\.){50}", re.MULTILINE
 )
-_INLINE: Final = "'{}' is an inline table, which cannot be changed safely"
+#: Texts over several lines, in the first group, and whatever may contain their quotation marks.
+_TEXTS: Final = re.compile(
+    r"""("{3}(?:[^\\]|\\.)*?"{3,5}|'{3}.*?'{3,5})|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*""", re.DOTALL
+)
+_HEADER: Final = re.compile(r"^[ \t]*\[[^\n]*", re.MULTILINE)
+_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 #: An edit parses the text before and after it several times.
 _CACHED_TEXTS: Final = 4
 
@@ -43,124 +42,69 @@ class TomlFormat(Struct, frozen=True):
             raise MalformedConfig(f"'{self.key}' is not a table")
         return entries
 
-    def find(self, text: str, name: str) -> FoundEntry | None:
-        entries = self.entries(text)
-        if name not in entries:
-            return None
-        blocks = self._blocks(text, name)
-        return FoundEntry(
-            blocks[0].start, entries[name], "".join(text[edit.start : edit.end] for edit in blocks)
-        )
-
-    def write_edits(self, text: str, name: str, value: Mapping[str, Any]) -> EntryEdits:
+    def write(self, text: str, name: str, value: Mapping[str, Any]) -> str:
         newline = detect_newline(text)
-        if name not in self.entries(text):
-            added = _gap_before(text, newline) + _format_table(self.key, name, value, newline)
-            try:
-                _load(text + added)
-            except MalformedConfig:
-                raise MalformedConfig(_INLINE.format(self.key)) from None
-            edit = TextEdit(len(text), len(text), added)
-            return EntryEdits((edit,))
-        first, *others = self._blocks(text, name)
-        if text[first.start :].lstrip().startswith("["):
-            source = _format_table(self.key, name, value, newline)
-            return EntryEdits((TextEdit(first.start, first.end, source), *others))
-        # A line of the table of entries, or a dotted key at the top level.
-        for keys in ((name,), (self.key, name)):
-            source = f"{_format_pair(keys, value)}{newline}"
-            edits = (TextEdit(first.start, first.end, source), *others)
-            if self.is_only_change(text, apply_edits(text, edits)[0], name, value):
-                return EntryEdits(edits)
-        raise MalformedConfig(f"'{name}' cannot be replaced safely")
-
-    def removal_edits(self, text: str, name: str, *, created: int) -> Sequence[tuple[TextEdit, ...]]:
-        blocks = self._blocks(text, name)
-        last = blocks[-1]
-        before = text[: last.start]
-        clean = last
-        if before.endswith(("\n\n", "\r\n\r\n")) and (
-            last.end == len(text) or text.startswith(("\n", "\r\n"), last.end)
-        ):
-            clean = TextEdit(last.start - len(detect_newline(before[-4:])), last.end, "")
-        return ((*blocks[:-1], clean), blocks)
-
-    def restore_edits(self, text: str, name: str, source: str) -> tuple[TextEdit, ...]:
-        first, *others = self._blocks(text, name)
-        return (TextEdit(first.start, first.end, source), *others)
-
-    def is_only_change(self, before: str, after: str, name: str, value: Mapping[str, Any]) -> bool:
-        entries = {**self.entries(before), name: _load(_format_pair(("x",), value))["x"]}
+        header = f"[{_format_key(self.key)}.{_format_key(name)}]"
+        lines = [header, *(_format_pair(key, part) for key, part in value.items())]
+        table = "".join(f"{line}{newline}" for line in lines)
+        if name in self.entries(text):
+            (start, end), *others = self._blocks(text, name)
+            for first, last in reversed(others):
+                text = text[:first] + text[last:]
+            return text[:start] + table + text[end:]
+        gap = "" if not text or text.endswith(("\n\n", "\r\n\r\n")) else newline
+        after = f"{text}{'' if not text or text.endswith(newline) else newline}{gap}{table}"
         try:
-            return bool(_load(after) == {**_load(before), self.key: entries})
+            _load(after)
         except MalformedConfig:
-            return False
+            raise MalformedConfig(
+                f"'{self.key}' is an inline table, which cannot be changed safely"
+            ) from None
+        return after
 
-    def is_unchanged_elsewhere(self, before: str, after: str, name: str) -> bool:
-        return self._without(before, name) == self._without(after, name)
+    def remove(self, text: str, name: str) -> str:
+        """Remove an entry, and one of two blank lines that would meet. Comments after it stay."""
+        newline = detect_newline(text)
+        for start, end in reversed(self._blocks(text, name)):
+            before, after = text[:start], text[end:]
+            if before.endswith(newline * 2) and (not after or after.startswith(newline)):
+                before = before.removesuffix(newline)
+            text = before + after
+        return text
 
-    def _without(self, text: str, name: str) -> dict[str, Any]:
-        """The data of a text without an entry, and without the table of entries if that is empty then."""
-        whole = _load(text)
+    def rest(self, text: str, name: str) -> dict[str, Any]:
         left = {other: value for other, value in self.entries(text).items() if other != name}
-        others = {key: value for key, value in whole.items() if key != self.key}
+        others = {key: value for key, value in _load(text).items() if key != self.key}
         return {**others, self.key: left} if left else others
 
-    def _blocks(self, text: str, name: str) -> tuple[TextEdit, ...]:
-        """The edits that remove each block of an entry. Raises `MalformedConfig`."""
-        if (blocks := _find_blocks(text, self.key, name)) is not None:
-            return blocks
-        for guess in _guess_blocks(text, (self.key, name)):
-            after = apply_edits(text, guess)[0]
-            try:
-                if self.is_unchanged_elsewhere(text, after, name) and name not in self.entries(after):
-                    return guess
-            except MalformedConfig:
+    def _blocks(self, text: str, name: str) -> list[tuple[int, int]]:
+        """The spans of the table of an entry and of the tables in it, without comments at their end."""
+        blocks = []
+        headers = [*_headers(text), (len(text), ())]
+        for (start, path), (following, _) in pairwise(headers):
+            if path[:2] != (self.key, name):
                 continue
-        raise MalformedConfig(
-            f"'{name}' cannot be changed safely: tables around a [[list of tables]] belong together; "
-            "move them next to each other"
-        )
+            lines = _LINE.findall(text, start, following)
+            while not lines[-1].strip() or lines[-1].lstrip().startswith("#"):
+                del lines[-1]
+            blocks.append((start, start + sum(map(len, lines))))
+        if not blocks:
+            raise MalformedConfig(f"'{name}' has no header of its own; change it manually")
+        return blocks
 
 
-@lru_cache(maxsize=_CACHED_TEXTS)
-def _find_blocks(text: str, key: str, name: str) -> tuple[TextEdit, ...] | None:
-    """The edits that remove each block of an entry; `None` if tomlkit does not reproduce the text."""
-    from tomlkit.items import InlineTable
-
-    document: Any = _parse(text)
-    if document.as_string() != text:
-        return None
-    if isinstance(document[key], InlineTable):
-        raise MalformedConfig(_INLINE.format(key))
-    del document[key][name]
-    lines = text.splitlines(keepends=True)
-    runs = differences(lines, document.as_string().splitlines(keepends=True), max_edits=len(lines))
-    return tuple(_removal(lines, run.old, run.old_end) for run in runs)
+def _headers(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield where each table begins, and its name."""
+    plain = _TEXTS.sub(lambda found: re.sub(r"[^\n]", "x", found[0]) if found[1] else found[0], text)
+    for line in _HEADER.finditer(plain):
+        if path := _path(line[0].rstrip()):
+            yield line.start(), path
 
 
-def _guess_blocks(text: str, path: tuple[str, str]) -> Iterator[tuple[TextEdit, ...]]:
-    """Yield the edits that may remove the table at `path` and the tables in it, most tables first.
-
-    A line that looks like a header may be a part of a text.
-    """
-    lines = text.splitlines(keepends=True)
-    headers = [(number, found) for number, line in enumerate(lines) if (found := _header_path(line))]
-    ends = [number for number, _ in headers[1:]] + [len(lines)]
-    own = [(begin, end) for (begin, found), end in zip(headers, ends, strict=True) if found[:2] == path]
-    for length in range(len(own), 0, -1):
-        for first in range(len(own) - length + 1):
-            blocks: list[tuple[int, int]] = []
-            for begin, end in own[first : first + length]:
-                joined = blocks.pop()[0] if blocks and blocks[-1][1] == begin else begin
-                blocks.append((joined, end))
-            yield tuple(_removal(lines, begin, end) for begin, end in blocks)
-
-
-def _header_path(line: str) -> tuple[str, ...]:
+def _path(line: str) -> tuple[str, ...]:
     """The name of the table whose header a line is; empty if it is not a header."""
     try:
-        data: Any = tomllib.loads(line) if line.lstrip().startswith("[") else {}
+        data: Any = tomllib.loads(line)
     except ValueError:
         return ()
     path = []
@@ -168,30 +112,6 @@ def _header_path(line: str) -> tuple[str, ...]:
         ((key, data),) = data.items()
         path.append(key)
     return tuple(path)
-
-
-def _removal(lines: Sequence[str], begin: int, end: int) -> TextEdit:
-    """The edit that removes lines, without the comments at their end, which are about what follows."""
-    while end > begin and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
-        end -= 1
-    start = sum(map(len, lines[:begin]))
-    return TextEdit(start, start + sum(map(len, lines[begin:end])), "")
-
-
-def _parse(text: str) -> TOMLDocument:
-    import tomlkit
-
-    try:
-        return tomlkit.parse(text)
-    except (ValueError, RecursionError) as error:
-        raise MalformedConfig(f"not valid TOML: {error}") from None
-
-
-def _gap_before(text: str, newline: str) -> str:
-    """The newlines needed for one blank line between a text and a table that is added to it."""
-    if not text or text.endswith(("\n\n", "\r\n\r\n")):
-        return ""
-    return newline if text.endswith("\n") else newline * 2
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
@@ -215,29 +135,23 @@ class _ReprFloat(float):
     __hash__ = float.__hash__
 
 
-def _format_table(key: str, name: str, value: Mapping[str, Any], newline: str) -> str:
-    header = f"[{_format_keys((key, name))}]"
-    lines = [header, *(_format_pair((part,), item) for part, item in value.items())]
-    return "".join(f"{line}{newline}" for line in lines)
+def _format_pair(key: str, value: Any) -> str:
+    return f"{_format_key(key)} = {_format_value(value)}"
 
 
-def _format_pair(keys: Sequence[str], value: Any) -> str:
-    return f"{_format_keys(keys)} = {_format_value(value)}"
-
-
-def _format_keys(keys: Sequence[str]) -> str:
-    from tomlkit import key
-
-    return ".".join(key(part).as_string() for part in keys)
+def _format_key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _format_value(key)
 
 
 def _format_value(value: Any) -> str:
-    """Format a value on one line: tomlkit would write mappings as tables."""
-    from tomlkit import item
-
+    """Format a value on one line."""
     if isinstance(value, Mapping):
-        inner = ", ".join(_format_pair((key,), part) for key, part in value.items())
-        return f"{{ {inner} }}" if inner else "{}"
+        return f"{{ {', '.join(_format_pair(key, part) for key, part in value.items())} }}" if value else "{}"
     if isinstance(value, list):
         return f"[{', '.join(map(_format_value, value))}]"
-    return str(item(value).as_string())
+    if isinstance(value, date | datetime | time):
+        return value.isoformat()
+    if isinstance(value, str):
+        # JSON allows this character, TOML does not.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value) if isinstance(value, float) else json.dumps(value)
