@@ -202,6 +202,7 @@ def test_every_manifest_has_the_documented_fields_only(released: Path) -> None:
 def test_every_plugin_has_the_skills_and_starts_what_connect_starts(released: Path) -> None:
     expected = {file.relative_to(SKILLS): file.read_text() for file in SKILLS.rglob("*.md")}
     assert len(expected) == 2
+    options = {option.opts[0]: option for option in prime.params}
     for client in ("claude-code", "codex", "cursor", "gemini"):
         skills = released / "plugins" / client / "skills"
         assert {file.relative_to(skills): file.read_text() for file in skills.rglob("*.md")} == expected
@@ -214,8 +215,10 @@ def test_every_plugin_has_the_skills_and_starts_what_connect_starts(released: Pa
         commands = re.findall(r'"command": "dittybag prime (.+)"', hooks)
         assert commands
         for command in commands:
-            with prime.make_context("prime", shlex.split(command)) as context:
-                assert context.params["actor"].startswith(client.partition("-")[0])
+            words = shlex.split(command)
+            given = dict(zip(words[::2], words[1::2], strict=True))
+            assert all(options[name].type(value) == value for name, value in given.items())
+            assert given["--actor"].startswith(client.partition("-")[0])
 
 
 def _named_paths(manifest: dict[str, Any]) -> Iterator[str]:
