@@ -211,20 +211,6 @@ def try_lock(descriptor: int) -> bool:
     return True
 
 
-def lock(descriptor: int) -> None:
-    """Lock an open file. Waits until no other process has locked it."""
-    import fcntl
-
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-
-
-def unlock(descriptor: int) -> None:
-    """Release the lock on an open file."""
-    import fcntl
-
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-
 @contextmanager
 def locked(path: AnyPath, seconds: float) -> Iterator[None]:
     """Hold the lock on a file, which is created if it is missing. Raises `LockTimeout` after `seconds`."""

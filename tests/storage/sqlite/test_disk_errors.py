@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 import pytest
 
+from dittybag.domain.errors import StorageError
+from dittybag.domain.queries import PromptQuery
+from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.storage.sqlite.scripted_process import ScriptedProcess, drop_privileges, unshare_mounts
+from tests.storage_contract.store_session import open_session
 
 
 @pytest.fixture
@@ -77,3 +82,25 @@ def test_a_folder_that_becomes_read_only_does_not_stop_a_running_store(store_fil
     finally:
         folder.chmod(0o755)
         connection.close()
+
+
+async def test_writes_go_on_beside_a_damaged_index_and_searches_report_it(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(str(path))
+    session = await open_session(store)
+    await session.task("first")
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("UPDATE task_index_data SET block = x'00' WHERE id = 10")
+    for number in range(8):
+        await session.prompt(f"p{number}")
+        with pytest.raises(StorageError):
+            await session.task("second")
+    await store.close()
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute(
+            "UPDATE prompt_index_data SET block = substr(block, 1, length(block) - 8) WHERE id = 10"
+        )
+    store = SqliteStore(str(path))
+    with pytest.raises(StorageError, match="damaged"):
+        await Workspace(store).prompts.page(session.caller, PromptQuery(project=1, text="words", limit=5))
+    await store.close()

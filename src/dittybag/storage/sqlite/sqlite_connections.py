@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,9 +26,6 @@ from dittybag.domain.errors import (
 
 #: How long a write waits for the locks of other processes.
 BUSY_SECONDS: Final = 30.0
-
-#: How long a write waits for its turn. The process whose turn it is may have been stopped.
-TURN_SECONDS: Final = 1.0
 
 #: Identifies Dittybag's files: "Dbag". Until shortly before the first release, it was "Ditt".
 APPLICATION_ID: Final = 0x44626167
@@ -204,8 +200,7 @@ class OpenFiles:
         self._path = path
         # SQLite creates them next to the target of a symbolic link.
         target = os.path.realpath(path)
-        self.log = f"{target}-wal"
-        self._identities = {name: _identity(name) for name in (path, self.log, f"{target}-shm")}
+        self._identities = {name: _identity(name) for name in (path, f"{target}-wal", f"{target}-shm")}
 
     def require_in_place(self) -> None:
         """Raise `StorageReplaced` if one of the files was moved, deleted or replaced."""
@@ -221,61 +216,3 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-class WriteTurn:
-    """The turn of this process to write, as a context manager. Without it, a write only waits less fairly.
-
-    A process that waits for SQLite's lock polls it, so one that writes without a pause gets it most often. A
-    lock of the operating system wakes those who wait. It is taken on the write-ahead log, which SQLite itself
-    does not lock, and which all processes have open as long as they use the file.
-    """
-
-    def __init__(self, log: str) -> None:
-        """`log`: the path of the write-ahead log."""
-        self._descriptor: int | None = None
-        self._has_turn = False
-        self._waiting: threading.Thread | None = None
-        with suppress(OSError):
-            self._descriptor = os.open(log, os.O_RDONLY)
-
-    def __enter__(self) -> None:
-        self._has_turn = False
-        if self._descriptor is None or (self._waiting is not None and self._waiting.is_alive()):
-            return
-        try:
-            self._has_turn = files.try_lock(self._descriptor) or self._wait(self._descriptor)
-        except (OSError, ImportError):
-            # The file system or the operating system does not have such locks.
-            self.close()
-
-    def _wait(self, descriptor: int) -> bool:
-        """Wait for the turn, in a thread: the system call has no timeout. Returns whether it is there."""
-        decided = threading.Lock()
-
-        def wait() -> None:
-            files.lock(descriptor)
-            if not decided.acquire(blocking=False):
-                # Too late.
-                files.unlock(descriptor)
-
-        self._waiting = threading.Thread(target=wait, name="dittybag-turn", daemon=True)
-        try:
-            self._waiting.start()
-        except RuntimeError:
-            # The system cannot start a thread.
-            self._waiting = None
-            return False
-        self._waiting.join(TURN_SECONDS)
-        return not decided.acquire(blocking=False)
-
-    def __exit__(self, *_: object) -> None:
-        if self._has_turn and self._descriptor is not None:
-            files.unlock(self._descriptor)
-
-    def close(self) -> None:
-        """Stop taking turns."""
-        # A thread that still waits needs the descriptor. It ends with the process.
-        if self._descriptor is not None and not (self._waiting is not None and self._waiting.is_alive()):
-            os.close(self._descriptor)
-        self._descriptor = None

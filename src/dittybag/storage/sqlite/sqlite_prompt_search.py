@@ -51,7 +51,7 @@ class PromptSearch:
             total = await self._count_tagged(query, tagged, bindings)
             return total, await self._page_tagged(query, tagged, bindings)
         self._pending.write()
-        candidate = candidates("prompt", self._match(query.text), bindings)
+        candidate = candidates("prompt", text_match(query.text), bindings)
         source = f"prompts WHERE +project = $1 AND {candidate} AND {_matches(query.text, bindings)}"
         if tagged:
             source += f" AND number IN (SELECT prompt FROM ({tagged}))"
@@ -84,7 +84,7 @@ class PromptSearch:
             bindings = Bindings(query.project)
             return await self._page_tagged(query, await self._tagged_sql(query, bindings), bindings)
         self._pending.write()
-        match = self._match(query.text)
+        match = text_match(query.text)
         if match is None:
             return await self._first_by_scan(query)
         if await self._has_few_candidates(match):
@@ -131,9 +131,6 @@ class PromptSearch:
                   AND CASE WHEN {among} AND {candidate} THEN {matches} ELSE false END
                   ORDER BY {PROMPT_ORDERS[order]} {bindings.page(query.limit)}"""
         return [row[0] for row in await self._driver.rows(sql, *bindings.values)]
-
-    def _match(self, text: str) -> str | None:
-        return text_match(self._driver.connection, "prompt", text)
 
     async def _tagged_sql(self, query: PromptQuery, bindings: Bindings) -> str:
         """SQL for the times and numbers of prompts with any of some tags and all of others; empty without."""

@@ -91,9 +91,9 @@ class SqliteQueries:
         self.pending.write()
         words = search_words(text)
         if len(words) > 1:
-            return candidates("task", words_match(self._driver.connection, "task", words), bindings)
+            return candidates("task", words_match(words), bindings)
         # The beginning of a word suffices, and more trigrams take longer.
-        match = words_match(self._driver.connection, "task", (word[:_LEAD_LENGTH] for word in words))
+        match = words_match(word[:_LEAD_LENGTH] for word in words)
         is_useful = match is not None and await self._is_rare(match)
         return candidates("task", match, bindings) if is_useful else "true"
 
@@ -107,7 +107,7 @@ class SqliteQueries:
         self, kind: Kind, text: str, condition: str, bindings: Bindings
     ) -> tuple[str, Bindings]:
         self.pending.write()
-        match = text_match(self._driver.connection, kind, text)
+        match = text_match(text)
         return f"{candidates(kind, match, bindings)} AND {condition}", bindings
 
     @asynccontextmanager

@@ -30,7 +30,7 @@ from dittybag.storage.sql.ranked_table import owner_condition, phrase_conditions
 from dittybag.storage.sql.sql_driver import Bindings
 from dittybag.storage.sqlite.sqlite_driver import SqliteDriver
 from dittybag.storage.sqlite.sqlite_text_search import INDEXES, words_match
-from dittybag.storage.sqlite.word_index import count_rows_and_words, entity_of, row_id
+from dittybag.storage.sqlite.word_index import count_rows_and_words, entity_of, register_totals, row_id
 
 if TYPE_CHECKING:
     from dittybag.storage.sqlite.sqlite_queries import SqliteQueries
@@ -55,6 +55,7 @@ class SqliteRankedSearch:
     def __init__(self, driver: SqliteDriver, native: SqliteQueries) -> None:
         self._driver = driver
         self._native = native
+        register_totals(driver.connection)
         #: The frequencies of frequent terms, each with the number of rows when they were counted.
         self._known: dict[SearchTerm, tuple[int, int]] = {}
 
@@ -122,7 +123,7 @@ class SqliteRankedSearch:
         """Return the numbers of the newest entities of a kind with all quoted texts."""
         longest = max(search.phrases, key=len)
         folded = fold_accents(longest) if kind == "task" else fold(longest)
-        trigrams = words_match(self._driver.connection, kind, [folded])
+        trigrams = words_match([folded])
         if trigrams is None:
             return await self._verified(search, kind)
         # The trigram index has titles and contents, the index of stems also names and descriptions.

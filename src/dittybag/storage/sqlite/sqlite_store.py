@@ -60,7 +60,6 @@ class SqliteStore:
     """
 
     keeps_order = True
-    #: Each process counts its own requests.
 
     def __init__(
         self,
@@ -133,7 +132,7 @@ class SqliteStore:
 
     def _create_default_project(self) -> None:
         files = OpenFiles(self.path)
-        writer = StoreWriter(self.path, files, self._clock, lambda jobs: None, has_upkeep=False)
+        writer = StoreWriter(self.path, files, self._clock, lambda jobs: None)
         job = WriteJob(work=create_default_project, actor="dittybag")
         writer.submit(job)
         writer.close()

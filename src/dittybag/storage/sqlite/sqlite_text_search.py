@@ -49,9 +49,6 @@ _MAX_TRIGRAMS: Final = 24
 
 #: In characters. Pending index updates are written when there are more.
 _MAX_PENDING: Final = 16 * 1024 * 1024
-#: In characters. After more at once, segments are merged: a page for each of `_LENGTH_PER_PAGE`.
-_BULK: Final = 512 * 1024
-_LENGTH_PER_PAGE: Final = 2048
 
 
 def index_text(kind: Kind, entity: Entity, content: str | None) -> str:
@@ -114,34 +111,20 @@ class PendingIndex:
                     self._connection.execute(f"DELETE FROM {index} WHERE rowid = ?", (row,))
                 if entry.values is not None:
                     self._connection.execute(INSERTS[index], (row, *entry.values))
-        if self._length >= _BULK:
-            self._merge(self._length // _LENGTH_PER_PAGE)
         self.discard()
 
-    def _merge(self, pages: int) -> None:
-        """Merge the segments of many updates at once: the steps between commits would take too long."""
-        from dittybag.storage.sqlite.file_upkeep import merge_segments
 
-        for index, entries in self._entries.items():
-            if entries:
-                merge_segments(self._connection, index, pages)
-
-
-def text_match(connection: apsw.Connection, kind: Kind, text: str) -> str | None:
+def text_match(text: str) -> str | None:
     """Return the `MATCH` expression for rows that may contain a text; None if it is too short."""
-    return words_match(connection, kind, [fold(text)])
+    return words_match([fold(text)])
 
 
-def words_match(connection: apsw.Connection, kind: Kind, words: Iterable[str]) -> str | None:
+def words_match(words: Iterable[str]) -> str | None:
     """Return the `MATCH` expression for rows that may contain all folded words; None if all are too short."""
-    # Imported here because most processes do not search.
-    from dittybag.storage.sqlite.trigram_choice import choose_trigrams
-
     trigrams = dict.fromkeys(
         word[at : at + _TRIGRAM] for word in words for at in range(len(word) - _TRIGRAM + 1)
     )
-    chosen = choose_trigrams(connection, INDEXES[kind], list(islice(trigrams, _MAX_TRIGRAMS)))
-    return " AND ".join(map(_quoted, chosen)) or None
+    return " AND ".join(map(_quoted, islice(trigrams, _MAX_TRIGRAMS))) or None
 
 
 def _quoted(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import apsw
 from msgspec import Struct
@@ -15,12 +15,9 @@ from dittybag.domain.errors import StorageFailed, StorageReplaced, StorageUnsure
 from dittybag.domain.ports import Work
 from dittybag.storage.sql.sql_transaction import LogEnd, SqlTransaction
 from dittybag.storage.sqlite.migrations.sqlite_migrations import require_current
-from dittybag.storage.sqlite.sqlite_connections import OpenFiles, WriteTurn, connect, to_storage_error
+from dittybag.storage.sqlite.sqlite_connections import OpenFiles, connect, to_storage_error
 from dittybag.storage.sqlite.sqlite_driver import run_synchronously
 from dittybag.storage.sqlite.sqlite_queries import SqliteTables
-
-if TYPE_CHECKING:
-    from dittybag.storage.sqlite.file_upkeep import FileUpkeep
 
 #: At most this many jobs share a commit, because the write lock is held until then.
 MAX_BATCH: Final = 128
@@ -48,13 +45,9 @@ class StoreWriter:
         clock: Callable[[], int],
         deliver: Callable[[Sequence[WriteJob]], None],
         *,
-        has_upkeep: bool = True,
         after_commit: Callable[[], None] | None = None,
     ) -> None:
-        """`deliver` is called in the writer thread with completed jobs, and then `after_commit`.
-
-        `has_upkeep`: whether to maintain the file between writes.
-        """
+        """`deliver` is called in the writer thread with completed jobs, and then `after_commit`."""
         self._path = path
         self._files = files
         self._clock = clock
@@ -64,10 +57,7 @@ class StoreWriter:
         self._closing = False
         self._thread: threading.Thread | None = None
         self._tables: SqliteTables | None = None
-        self._has_upkeep = has_upkeep
         self._after_commit = after_commit
-        self._upkeep: FileUpkeep | None = None
-        self._turn: WriteTurn | None = None
         #: The end of the log after the last commit, and the version of the data then.
         self._end: LogEnd | None = None
         self._version = 0
@@ -97,48 +87,17 @@ class StoreWriter:
         while jobs := self._next():
             self._run_jobs([job for job in jobs if not job.abandoned])
             self._deliver(jobs)
-            self._note_commit()
-        if self._turn is not None:
-            self._turn.close()
-        self._close_file()
-
-    def _note_commit(self) -> None:
-        if self._upkeep is None and self._tables is not None and self._turn is not None and self._has_upkeep:
-            # Imported here because most processes write nothing.
-            from dittybag.storage.sqlite.file_upkeep import FileUpkeep
-
-            self._upkeep = FileUpkeep(self._tables.connection, self._path, self._turn)
-        if self._upkeep is not None:
-            self._maintain(self._upkeep.note_commit)
-            if self._after_commit is not None:
+            if self._tables is not None and self._after_commit is not None:
                 self._after_commit()
-
-    def _maintain(self, step: Callable[[], None]) -> None:
-        try:
-            step()
-        except apsw.Error:
-            # The next job opens the file again.
-            self._close_file()
-
-    def _close_file(self) -> None:
         if self._tables is not None:
             self._tables.connection.close()
-        self._upkeep = self._tables = None
 
     def _next(self) -> list[WriteJob]:
-        while not self._wait_for_work():
-            if self._upkeep is not None:
-                self._maintain(self._upkeep.take_step)
-        with self._work_available:
-            return [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
-
-    def _wait_for_work(self) -> bool:
-        """Wait for a job or the end. Returns False if neither came and it is time for a step of upkeep."""
+        """Wait for jobs, or for the end. Returns none at the end."""
         with self._work_available:
             while not self._queue and not self._closing:
-                if not self._work_available.wait(None if self._upkeep is None else self._upkeep.pause):
-                    return False
-            return True
+                self._work_available.wait()
+            return [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
 
     def _run_jobs(self, jobs: list[WriteJob]) -> None:
         if jobs and not self._run_in_transaction(jobs) and len(jobs) > 1:
@@ -154,10 +113,7 @@ class StoreWriter:
                 self._files.require_in_place()
                 self._tables = SqliteTables(connect(self._path, writable=True))
                 self._end = None
-            if self._turn is None:
-                self._turn = WriteTurn(self._files.log)
-            with self._turn:
-                return self._run_with_tables(jobs, self._tables)
+            return self._run_with_tables(jobs, self._tables)
         except Exception as error:  # noqa: BLE001  # every waiting caller must get an outcome
             problem = self._translate_error(error)
             for job in jobs:

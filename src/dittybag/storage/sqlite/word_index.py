@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import apsw
 
 from dittybag.domain.ranked_search import STORED_KINDS, StoredKind, columns_of
-from dittybag.storage.sqlite.index_structure import read_varints
 from dittybag.storage.sqlite.sqlite_text_search import WORD_INDEX
-
-#: The record with the number of rows and of the words of each column, as varints. `bm25` uses the same.
-_TOTALS: Final = f"SELECT block FROM {WORD_INDEX}_data WHERE id = 1"
 
 
 def row_id(kind: StoredKind, number: int) -> int:
@@ -30,8 +25,17 @@ def column_values(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(" ".join(column) for column in columns_of(texts))
 
 
+def register_totals(connection: apsw.Connection) -> None:
+    """Register what `count_rows_and_words` uses, once on each connection."""
+    connection.register_fts5_function("totals", _totals)
+
+
 def count_rows_and_words(connection: apsw.Connection) -> tuple[int, int]:
-    """Return the number of rows of the index and of their words."""
-    record: bytes | None = connection.execute(_TOTALS).get
-    rows, *words = read_varints(record or b"") or [0]
-    return rows, sum(words)
+    """Return the number of rows of the index and of their words, which `bm25` uses."""
+    found: str | None = connection.execute(f"SELECT totals({WORD_INDEX}) FROM {WORD_INDEX} LIMIT 1").get
+    rows, words = map(int, (found or "0 0").split())
+    return rows, words
+
+
+def _totals(index: apsw.FTS5ExtensionApi, *_: object) -> str:
+    return f"{index.row_count} {index.column_total_size()}"

@@ -577,7 +577,7 @@ CREATE POLICY shared ON prompt_uses FOR SELECT USING (
 CREATE POLICY own ON seen_clients FOR SELECT USING (user_name = (SELECT viewer()));
 
 -- The numbers of prompts, of prompts with each tag, and of resources of each MIME type are kept instead of counted:
--- counting a million takes as long as reading an index of them, see docs/decisions/0031. A count of 0 has no row.
+-- counting a million takes as long as reading an index of them. A count of 0 has no row.
 -- Maintained by triggers. Writers hold a lock, so they do not wait for each other's counts.
 CREATE TABLE prompt_counts (
     project bigint PRIMARY KEY,

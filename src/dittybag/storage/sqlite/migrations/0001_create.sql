@@ -300,7 +300,7 @@ CREATE TABLE pending_purges (
 ) STRICT;
 
 -- The numbers of prompts, and of prompts with each tag, are kept instead of counted: counting a million takes as long as
--- reading an index of them, see docs/decisions/0031. A count of 0 has no row. Maintained by triggers.
+-- reading an index of them. A count of 0 has no row. Maintained by triggers.
 CREATE TABLE prompt_counts (
     project INTEGER PRIMARY KEY,
     count   INTEGER NOT NULL
@@ -370,11 +370,11 @@ CREATE VIRTUAL TABLE word_index USING fts5 (
 -- How many rows each stem occurs in.
 CREATE VIRTUAL TABLE word_frequencies USING fts5vocab (word_index, row);
 
--- Segments of the full-text indexes are merged between writes, in small steps, not in a commit.
-INSERT INTO prompt_index (prompt_index, rank) VALUES ('automerge', 0), ('usermerge', 16), ('crisismerge', 1000);
-INSERT INTO resource_index (resource_index, rank) VALUES ('automerge', 0), ('usermerge', 16), ('crisismerge', 1000);
-INSERT INTO task_index (task_index, rank) VALUES ('automerge', 0), ('usermerge', 16), ('crisismerge', 1000);
-INSERT INTO word_index (word_index, rank) VALUES ('automerge', 0), ('usermerge', 16), ('crisismerge', 1000);
+-- Segments are merged less often than by default, so that a page is written again less often.
+INSERT INTO prompt_index (prompt_index, rank) VALUES ('automerge', 8), ('crisismerge', 32);
+INSERT INTO resource_index (resource_index, rank) VALUES ('automerge', 8), ('crisismerge', 32);
+INSERT INTO task_index (task_index, rank) VALUES ('automerge', 8), ('crisismerge', 32);
+INSERT INTO word_index (word_index, rank) VALUES ('automerge', 8), ('crisismerge', 32);
 
 -- Sessions of HTTP clients, stored so that any process can continue them. They are not user data, and not in the
 -- change log.
