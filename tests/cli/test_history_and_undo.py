@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from contextlib import closing
 from pathlib import Path
@@ -11,9 +10,6 @@ from typing import Any
 import apsw
 import pytest
 
-from dittybag.services.caller import Caller
-from dittybag.services.workspace import Workspace
-from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
 
@@ -115,45 +111,21 @@ def test_diff_shows_the_changed_fields(home: Path) -> None:
 
 
 def test_diff_of_resources(home: Path) -> None:
-    file = home / "note.md"
-    for text in ("first\nsame\n", "second\nsame\n"):
-        file.write_text(text)
-        dittybag(
-            home,
-            "resource",
-            "add" if text.startswith("first") else "edit",
-            *_resource_arguments(text, file),
-        )
+    dittybag(home, "resource", "add", "-", "--name", "note", stdin="first\nsame\n")
+    dittybag(home, "resource", "edit", "note", "-", stdin="second\nsame\n")
     assert dittybag(home, "history", "6", "--diff").stdout.splitlines()[-3:] == ["-first", "+second", " same"]
-    binary = home / "picture.png"
-    binary.write_bytes(bytes(range(256)))
-    dittybag(home, "resource", "add", str(binary))
+    (home / "picture.png").write_bytes(bytes(range(256)))
+    dittybag(home, "resource", "add", str(home / "picture.png"))
     assert "(256 bytes, SHA-256 " in dittybag(home, "history", "7", "--diff").stdout
 
 
-def _resource_arguments(text: str, file: Path) -> list[str]:
-    return [str(file), "--name", "note"] if text.startswith("first") else ["note", str(file)]
-
-
-async def comment_on_task(home: Path) -> None:
-    """Change the task: first add a label and a comment, then another comment, edges and an assignee."""
-    workspace = Workspace(SqliteStore(str(home / "default.db")))
-    caller = Caller(1, "ann")
-    await workspace.tasks.create(caller, title="Plan tests")
-    await workspace.tasks.update(caller, 1, labels=("ci", "web"), comment="Two\nlines")
-    changed: dict[str, Any] = {
-        "status": "doing",
-        "assignee": "agent 7",
-        "blocked_by": (2,),
-        "links": ("https://a.example/",),
-    }
-    await workspace.tasks.update(caller, 1, comment="More", labels=(), **changed)
-    await workspace.store.close()
-
-
 def test_diff_shows_the_fields_of_a_task_readably(home: Path) -> None:
-    asyncio.run(comment_on_task(home))
-    added = dittybag(home, "history", "6", "--diff").stdout
+    as_actor(home, "ann", "task", "edit", "1", "-l", "ci", "-l", "web", "--comment", "Two\nlines")
+    dittybag(home, "task", "add", "Blocker")
+    changed = ("--status", "doing", "--assignee", "agent 7", "--blocked-by", "2")
+    more = ("-l", "", "--link", "https://a.example/", "--comment", "More")
+    as_actor(home, "ann", "task", "edit", "1", *changed, *more)
+    added = dittybag(home, "history", "5", "--diff").stdout
     time = data(dittybag(home, "history", "--limit", "1", "--json"))["changes"][0]["at"]
     [first] = re.findall(r"\+(20\S+Z) ann:", added)
     assert added.splitlines()[2:] == [
@@ -235,14 +207,6 @@ def test_undo_of_all_changes_by_an_actor(home: Path) -> None:
     ]
 
 
-def test_undo_of_everything_keeps_the_default_project(home: Path) -> None:
-    dittybag(home, "undo", "--since", "1h", "--yes")
-    assert [row["name"] for row in data(dittybag(home, "project", "list", "--json"))["projects"]] == [
-        "default"
-    ]
-    assert data(dittybag(home, "prompt", "list", "--json"))["prompts"] == []
-
-
 def test_later_changes_are_overwritten_only_with_force(home: Path) -> None:
     as_actor(home, "ann", "prompt", "edit", "review", "--description", "Mine")
     error = failure(dittybag(home, "undo", "3", "--yes", "--json", status=4))
@@ -258,19 +222,6 @@ def test_later_changes_are_overwritten_only_with_force(home: Path) -> None:
     as_actor(home, "bob", "prompt", "edit", "review", "--description", "Mine again")
     plan = data(dittybag(home, "undo", "--actor", "bob", "--since", "1h", "--dry-run", "--json"))
     assert 8 in [row["change"] for row in plan["overwrites"]]
-
-
-def test_a_batch_is_undone_as_a_whole(home: Path) -> None:
-    dittybag(home, "project", "create", "whole")
-    for name in ("a", "b"):
-        dittybag(home, "prompt", "add", name, "Text.", "-p", "whole")
-    dittybag(home, "project", "delete", "whole")
-    last = changes(home, "--limit", "1")[0][0]
-    for seq in (last, last - 1):
-        shown = data(dittybag(home, "undo", str(seq), "--dry-run", "--json"))["entities"]
-        assert {row["name"] for row in shown} == {"whole", "a", "b"}
-    dittybag(home, "undo", str(last - 1), "--yes")
-    assert prompt_names(home, "whole") == {"a", "b"}
 
 
 def prompt_names(home: Path, project: str) -> set[str]:
@@ -343,15 +294,3 @@ def test_restore_returns_an_entity_to_an_earlier_state(home: Path) -> None:
     dittybag(home, "prompt", "show", "review", status=3)
     dittybag(home, "undo", "--yes")
     assert prompt_content(home, "review") == "one\n2\nthree\n"
-
-
-def test_restore_works_in_any_project_and_overwrites_nothing(home: Path) -> None:
-    dittybag(home, "project", "create", "other")
-    dittybag(home, "prompt", "add", "it", "First.", "-p", "other")
-    dittybag(home, "prompt", "delete", "it", "-p", "other")
-    dittybag(home, "restore", "6")
-    assert prompt_names(home, "other") == {"it"}
-    dittybag(home, "prompt", "delete", "it", "-p", "other")
-    dittybag(home, "prompt", "add", "it", "Second.", "-p", "other")
-    assert failure(dittybag(home, "restore", "6", "--json", status=4))["code"] == "NAME_TAKEN"
-    assert failure(dittybag(home, "restore", "99", "--json", status=3))["code"] == "CHANGE_NOT_FOUND"

@@ -48,7 +48,7 @@ def test_a_task_whose_claim_is_gone_is_to_do_again(tmp_path: Path, lose: Callabl
     dittybag(tmp_path, "task", "add", "Claimed")
     dittybag(tmp_path, "task", "add", "Moved by a person", "--assignee", "ann")
     assert data(dittybag(tmp_path, "task", "next", "--json", "--as", "agent"))["task"]["id"] == 1
-    dittybag(tmp_path, "task", "update", "2", "--status", "doing", variables={"DITTYBAG_ACTOR": "ann"})
+    dittybag(tmp_path, "task", "edit", "2", "--status", "doing", variables={"DITTYBAG_ACTOR": "ann"})
     at = str(lose(tmp_path))
     states = {
         task["id"]: (task["status"], task["assignee"])

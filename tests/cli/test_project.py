@@ -30,12 +30,6 @@ def test_json_output(tmp_path: Path) -> None:
     assert set(listed["projects"][0]) == {"name", "prompts", "resources", "tasks", "created_at", "folders"}
 
 
-def test_workspaces_are_separate(tmp_path: Path) -> None:
-    dittybag(tmp_path, "project", "create", "one", "--workspace", "work")
-    assert "one" not in dittybag(tmp_path, "project", "list").stdout
-    assert "one" in dittybag(tmp_path, "project", "list", "--db", str(tmp_path / "work.db")).stdout
-
-
 # Members
 
 

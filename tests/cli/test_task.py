@@ -286,12 +286,6 @@ def test_a_terminal_shows_priorities_dates_and_status_in_colour(tmp_path: Path) 
     assert "\x1b[38;5;196m" in run_in_terminal(tmp_path, "task", "show", "1")
 
 
-def test_workspaces_are_separate(tmp_path: Path) -> None:
-    dittybag(tmp_path, "task", "add", "x", "--workspace", "work")
-    assert list_ids(tmp_path) == []
-    assert list_ids(tmp_path, "--db", str(tmp_path / "work.db")) == [1]
-
-
 def test_tasks_without_a_project_are_listed(tmp_path: Path) -> None:
     dittybag(tmp_path, "project", "create", "home")
     dittybag(tmp_path, "task", "add", "At home", "-p", "home")

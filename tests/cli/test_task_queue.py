@@ -223,16 +223,6 @@ def test_a_waiter_gets_a_task_that_becomes_ready(tmp_path: Path) -> None:
         assert ended(process)[1].splitlines()[0] == "3  Third"
 
 
-def test_a_waiter_gets_a_task_whose_lease_lapses(tmp_path: Path) -> None:
-    dittybag(tmp_path, "task", "add", "First")
-    first = run(tmp_path, "next", "--lease", "1s", "--as", "worker-1")
-    second = run(tmp_path, "next", "--wait", "20s", "--as", "worker-2")
-    assert (second["task"]["id"], second["holder"]) == (1, "worker-2")
-    code, message = refused(tmp_path, "done", "1", "--fence", str(first["fence"]))
-    assert code == "CLAIM_LOST"
-    assert "'worker-2' has held it" in message
-
-
 def test_a_missing_workspace_is_not_waited_for_unless_it_is_the_default(tmp_path: Path) -> None:
     code, _ = refused(tmp_path, "next", "--wait", "--workspace", "nope", status=3)
     assert code == "WORKSPACE_NOT_FOUND"

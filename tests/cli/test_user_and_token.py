@@ -135,12 +135,6 @@ def test_json_output_of_a_new_token_contains_it(tmp_path: Path) -> None:
     assert error["code"] == "TOKEN_NOT_FOUND"
 
 
-def test_accounts_belong_to_one_workspace(tmp_path: Path) -> None:
-    dittybag(tmp_path, "user", "add", "alice", "--workspace", "work")
-    assert "alice" not in dittybag(tmp_path, "user", "list").stdout
-    assert "alice" in dittybag(tmp_path, "user", "list", "--db", str(tmp_path / "work.db")).stdout
-
-
 NOW = datetime(2026, 11, 15, 14, 30, tzinfo=timezone(timedelta(hours=1)))
 
 

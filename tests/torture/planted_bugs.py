@@ -603,7 +603,7 @@ BUGS: Final = (
         "conflict-exits-with-zero",
         "A script does not notice that a command found nothing.",
         (("cli/error_output.py", "    NOT_FOUND = 3\n", "    NOT_FOUND = 0\n"),),
-        ("tests/cli/test_prompt.py",),
+        ("tests/cli/test_refusals.py",),
     ),
     # What agents read
     Bug(
