@@ -206,32 +206,6 @@ def test_url_rewriting_and_credential_helpers_work(
     assert (tmp_path / "asked").exists()
 
 
-def test_credentials_are_neither_shown_nor_stored(tmp_path: Path, home: str) -> None:
-    GIT.require()
-    server = _refusing_server(tmp_path)
-    try:
-        with pytest.raises(SourceFailed) as failed:
-            add(home, f"http://ada:s3%40cret@localhost:{server.port}/private.git")
-    finally:
-        server.stop()
-    for secret in ("s3%40cret", "s3@cret", "ada"):
-        assert secret not in str(failed.value)
-    assert f"http://localhost:{server.port}/private.git could not be read" in str(failed.value)
-
-
-def test_credentials_in_the_output_of_other_programs_are_hidden(
-    tmp_path: Path, home: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    GIT.require()
-    (write_files(tmp_path, {"ssh": '#!/bin/sh\necho "fatal: no way to $*" >&2\nexit 1\n'}) / "ssh").chmod(
-        0o755
-    )
-    monkeypatch.setenv("GIT_SSH_COMMAND", str(tmp_path / "ssh"))
-    with pytest.raises(SourceFailed, match=r"fatal: no way to .*\*\*\*") as failed:
-        add(home, "ssh://ada:s3cret@example.org/private.git")
-    assert "s3cret" not in str(failed.value)
-
-
 def test_errors_of_git_are_reported(repository: Path, home: str, tmp_path: Path) -> None:
     with pytest.raises(SourceFailed, match="couldn't find remote ref nothing"):
         add(home, f"file://{repository}#nothing")

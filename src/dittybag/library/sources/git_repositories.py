@@ -8,14 +8,12 @@ configuration applies, so credential helpers, proxies and URL rewriting work.
 from __future__ import annotations
 
 import os
-import re
-import select
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
@@ -125,7 +123,7 @@ class _Git:
 
     def fetch(self, progress: ReportProgress | None) -> None:
         """Fetch the commit. Git and its children are killed beyond the limits of time or disk space."""
-        output = bytearray()
+        output = b""
         with self._git_process(
             "fetch",
             "--depth=1",
@@ -140,36 +138,22 @@ class _Git:
             stderr=subprocess.PIPE,
         ) as process:
             assert process.stderr is not None
-            stream = [process.stderr]
+            stream = process.stderr.fileno()
+            os.set_blocking(stream, False)
             # Do not wait for the end of the stream: a shared `ssh` connection keeps it open.
-            while process.poll() is None:
+            has_ended = False
+            while not has_ended:
                 self._check_limits(_folder_size(self.folder))
-                self._read_output(stream, output, _POLL_SECONDS)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_POLL_SECONDS)
+                has_ended = process.returncode is not None
+                while chunk := _available(stream):
+                    output = (output + chunk)[-_CHUNK_BYTES:]
                 if progress is not None and (line := _last_line(output)):
-                    progress(*_progress_of(line))
-            while self._read_output(stream, output, 0):
-                pass
+                    progress(line)
         self._check_limits(_folder_size(self.folder))
         if process.returncode:
             raise self._failure(output.decode("utf-8", "replace"))
-
-    @staticmethod
-    def _read_output(stream: list[IO[bytes]], output: bytearray, seconds: float) -> bool:
-        """Wait for more output of Git; return whether there was any. A stream that has ended is removed."""
-        if not stream:
-            time.sleep(seconds)
-            return False
-        # Not `select`, which fails for a descriptor above 1023 of a busy server.
-        poll = select.poll()
-        poll.register(stream[0], select.POLLIN)
-        if not poll.poll(1000 * seconds):
-            return False
-        chunk = os.read(stream[0].fileno(), 4096)
-        if not chunk:
-            stream.clear()
-        output += chunk
-        del output[:-_CHUNK_BYTES]
-        return bool(chunk)
 
     def tree(self, commit: str, folder: str) -> str:
         """The id of a folder's tree. Raises `LibraryRefused` if there is no such folder."""
@@ -287,11 +271,9 @@ class _Git:
         return self._target.failure(f"fetching took longer than {self._limits.seconds:g} seconds")
 
     def _failure(self, output: str) -> Exception:
-        """An error with the last lines of Git's output, without secrets; or a timeout error."""
+        """An error with the last lines of Git's output, or a timeout error."""
         if time.monotonic() >= self._deadline:
             return self._timeout()
-        for secret in self._remote.secrets:
-            output = output.replace(secret, "***")
         lines = [line.strip() for line in output.replace("\r", "\n").splitlines() if line.strip()]
         relevant = [
             line for line in lines if line.startswith(("fatal:", "error:", "remote:", "ERROR:", "ssh:"))
@@ -344,12 +326,14 @@ def _nul_separated(stream: IO[bytes]) -> Iterator[bytes]:
         yield from lines
 
 
-def _last_line(output: bytearray) -> str:
+def _available(stream: int) -> bytes:
+    """What can be read without waiting; nothing at the end."""
+    try:
+        return os.read(stream, _CHUNK_BYTES)
+    except BlockingIOError:
+        return b""
+
+
+def _last_line(output: bytes) -> str:
     lines = output.replace(b"\r", b"\n").split(b"\n")
     return printable(lines[-2].decode("utf-8", "replace")) if len(lines) > 1 else ""
-
-
-def _progress_of(line: str) -> tuple[str, int, int]:
-    """Read a line of Git such as `Receiving objects:  45% (450/1000), 1.2 MiB | 1.1 MiB/s`."""
-    found = re.match(r"(?:remote: )?([A-Z][a-z ]{1,40}): +\d{1,3}% \((\d{1,9})/(\d{1,9})\)", line)
-    return (line, 0, 0) if found is None else (found[1], int(found[2]), int(found[3]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from os.path import normpath
 from pathlib import Path
 from typing import Final, Literal
 
@@ -11,11 +12,14 @@ from msgspec import Struct
 from dittybag.domain.errors import LibraryRefused, SourceNotFound
 from dittybag.library.relative_paths import printable, replace_surrogates
 
-_CONTROL: Final = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]")
-_HOST: Final = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_][A-Za-z0-9._-]*")
-_USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
+_USER: Final = r"(?P<user>[A-Za-z0-9_][A-Za-z0-9._+-]*)"
+_HOST: Final = r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_][A-Za-z0-9._-]*)"
+#: Without white space, control characters, a query, and a rest of a password that contains a slash.
+_PATH: Final = r"(?P<path>[^\x00-\x20\x7f-\x9f\u2028\u2029?@-][^\x00-\x20\x7f-\x9f\u2028\u2029?@]*)"
+_URL: Final = re.compile(rf"(?P<scheme>https?|ssh)://(?:{_USER}@)?{_HOST}(?::\d{{1,5}})?/{_PATH}")
 #: user@host:path, as in `scp` and Git.
-_SCP: Final = re.compile(r"(?P<user>[^@:/]+)@(?P<host>[^@:/]+):(?P<path>[^:].*)")
+_SCP: Final = re.compile(rf"{_USER}@{_HOST}:(?!:){_PATH}")
+_FILE_URL: Final = re.compile(rf"file://(?:localhost)?/{_PATH}")
 _REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+@=,%-]{0,199}")
 #: The URL of a folder in the web UI of a Git host.
 _BROWSER_URL: Final = re.compile(r"(https://[^/]+/[^/]+/[^/]+)(?:/-)?/(?:tree|src/branch|blob)/([^/]+)/?(.*)")
@@ -27,20 +31,18 @@ _MAX_LENGTH: Final = 4096
 class GitRemote(Struct, frozen=True, kw_only=True):
     """A Git URL and what to fetch from it."""
 
-    scheme: Literal["file", "http", "https", "ssh"]
-    #: The URL for Git, which may contain a password.
+    scheme: str
+    #: The URL for Git, without credentials.
     address: str
     #: A branch, a tag or a commit.
     ref: str | None = None
-    #: Credentials in the URL, to be removed from all output.
-    secrets: tuple[str, ...] = ()
 
 
 class LibrarySource(Struct, frozen=True, kw_only=True):
     """A folder or a Git repository that can be added as a library."""
 
     kind: Literal["folder", "git"]
-    #: An absolute path, or a URL without credentials; safe to show and to store.
+    #: An absolute path, or a URL.
     location: str
     #: The default name of the library, not normalised.
     name: str
@@ -54,42 +56,37 @@ def parse_source(text: str) -> LibrarySource:
     if replace_surrogates(text) != text:
         # It could not be stored in the record.
         raise LibraryRefused(printable(text), "the name is not valid UTF-8")
-    if (source := _local_source(text)) is not None:
-        return source
-    base, mark, ref = text.rpartition("#")
-    address = base if mark else text
-    checked_ref = _check_ref(ref, address) if mark else None
-    if mark and (path := _existing_path(base)) is not None and path.is_dir():
-        return _local_repository(path, checked_ref)
-    return _parse_remote(address, checked_ref)
+    if (path := _existing_path(text)) is not None:
+        return _local_source(path)
+    address, mark, ref = text.rpartition("#")
+    if not mark:
+        return _remote_source(text, None)
+    if not _REF.fullmatch(ref) or ".." in ref or "@{" in ref or ref.endswith(("/", ".", ".lock")):
+        problem = f"'{printable(ref)}' after '#' is not a valid branch, tag or commit"
+        raise LibraryRefused(_redact(address), problem)
+    path = _existing_path(address)
+    return _remote_source(address, ref) if path is None else _local_repository(path, ref)
 
 
 def _existing_path(text: str) -> Path | None:
+    """The path of a file or folder that exists.
+
+    It is not resolved: if the user changes a symbolic link, the next update should follow it.
+    """
     try:
         path = Path(text).expanduser()
         path.stat()
     except (OSError, RuntimeError, ValueError):
         return None
-    return path.absolute()
+    return Path(normpath(path.absolute()))
 
 
-def _local_source(text: str) -> LibrarySource | None:
-    path = _existing_path(text)
-    if path is None:
-        return None
-    if path.is_dir():
-        path = Path(_normalise(path))
-        if _is_bare_repository(path):
-            return _local_repository(path, None)
-        return LibrarySource(kind="folder", location=str(path), name=path.name)
-    raise LibraryRefused(printable(text), "not a folder; unpack an archive and add its folder")
-
-
-def _normalise(path: Path) -> str:
-    # Not resolved: if the user changes a symbolic link, the next update should follow it.
-    from os.path import normpath
-
-    return normpath(path)
+def _local_source(path: Path) -> LibrarySource:
+    if not path.is_dir():
+        raise LibraryRefused(printable(str(path)), "not a folder; unpack an archive and add its folder")
+    if _is_bare_repository(path):
+        return _local_repository(path, None)
+    return LibrarySource(kind="folder", location=str(path), name=path.name)
 
 
 def _is_bare_repository(path: Path) -> bool:
@@ -97,117 +94,50 @@ def _is_bare_repository(path: Path) -> bool:
 
 
 def _local_repository(path: Path, ref: str | None) -> LibrarySource:
-    from urllib.parse import quote
-
-    location = _normalise(path)
     if not _is_bare_repository(path) and not (path / ".git").exists():
-        raise LibraryRefused(printable(location), f"not a Git repository, so '{ref}' cannot be fetched")
+        raise LibraryRefused(printable(str(path)), f"not a Git repository, so '{ref}' cannot be fetched")
     # A URL, because Git copies a plain path by hard-linking its files.
-    address = f"file://{quote(location)}"
-    return LibrarySource(
-        kind="git",
-        location=location if ref is None else f"{location}#{ref}",
-        name=path.name.removesuffix(".git"),
-        remote=GitRemote(scheme="file", address=address, ref=ref),
-    )
+    return _git_source(str(path), GitRemote(scheme="file", address=path.as_uri(), ref=ref))
 
 
-def _check_ref(ref: str, address: str) -> str:
-    if not _REF.fullmatch(ref) or ".." in ref or "@{" in ref or ref.endswith(("/", ".", ".lock")):
-        raise LibraryRefused(
-            _redact(address),
-            f"'{printable(ref)}' after '#' is not a valid branch, tag or commit",
+def _remote_source(address: str, ref: str | None) -> LibrarySource:
+    shown = _redact(address)
+    if "::" in address.partition("/")[0]:
+        raise LibraryRefused(shown, "this URL makes Git run another program; use an https or ssh URL")
+    if _FILE_URL.fullmatch(address):
+        return _git_source(address, GitRemote(scheme="file", address=address, ref=ref))
+    if _SCP.fullmatch(address):
+        return _git_source(address, GitRemote(scheme="ssh", address=address, ref=ref))
+    url = _URL.fullmatch(address)
+    if url is None or (url["user"] and url["scheme"] != "ssh"):
+        if "://" not in address and "@" not in address:
+            hint = f". Did you mean https://{shown}?" if re.match(r"[\w-]+(\.[\w-]+)+/", address) else ""
+            raise SourceNotFound(shown, f"no such file or folder, and not a Git URL{hint}")
+        problem = (
+            "not a valid Git URL; use https://HOST/PATH, ssh://USER@HOST/PATH or file:///PATH, and let a "
+            "credential helper of Git provide passwords"
         )
-    return ref
+        raise LibraryRefused(shown, problem)
+    if url["scheme"] == "http" and url["host"] not in _LOOPBACK:
+        problem = "http is not encrypted, so the prompts could be changed in transit; use https"
+        raise LibraryRefused(shown, problem)
+    if (page := _BROWSER_URL.fullmatch(address)) is not None:
+        folder = f" --folder {page[3]}" if page[3] else ""
+        raise LibraryRefused(shown, f"this is a web page; the Git URL is {page[1]}#{page[2]}{folder}")
+    return _git_source(address, GitRemote(scheme=url["scheme"], address=address, ref=ref))
 
 
 def _redact(address: str) -> str:
     """A URL, possibly malformed, without anything that could be a password."""
-    before, at, after = address.partition("?")[0].rpartition("@")
-    scheme = before.partition("://")
-    return printable(f"{scheme[0]}://{after}" if at and scheme[1] else before + at + after)
-
-
-def _parse_remote(address: str, ref: str | None) -> LibrarySource:
-    redacted = _redact(address)
-    if "::" in address.partition("/")[0]:
-        raise LibraryRefused(redacted, "this URL makes Git run another program; use an https or ssh URL")
-    scheme, mark, rest = address.partition("://")
-    if mark and _CONTROL.search(address):
-        raise LibraryRefused(redacted, "the URL contains a space or a control character")
-    if mark:
-        return _parse_url(scheme.lower(), rest, redacted, ref)
-    if (parts := _SCP.fullmatch(address)) is not None and not _CONTROL.search(address):
-        return _parse_scp(parts["user"], parts["host"], parts["path"], ref)
-    hint = ""
-    if re.fullmatch(r"[\w-]+(\.[\w-]+)+/[^\s]+", address):
-        hint = f". Did you mean https://{address}?"
-    raise SourceNotFound(redacted, f"no such file or folder, and not a Git URL{hint}")
-
-
-def _parse_scp(user: str, host: str, path: str, ref: str | None) -> LibrarySource:
-    redacted = f"{user}@{host}:{path}"
-    if not _USER.fullmatch(user) or not _HOST.fullmatch(host) or path.startswith("-"):
-        raise LibraryRefused(printable(redacted), "not a valid Git URL")
-    return _git_source(redacted, GitRemote(scheme="ssh", address=redacted, ref=ref))
-
-
-def _parse_url(scheme: str, rest: str, redacted: str, ref: str | None) -> LibrarySource:
-    network, slash, path = rest.partition("/")
-    credentials, at, host_port = network.rpartition("@")
-    if scheme == "file":
-        if network not in ("", "localhost"):
-            raise LibraryRefused(redacted, "a file URL has three slashes, as in file:///srv/prompts.git")
-        address = f"file:///{path}"
-        return _git_source(address, GitRemote(scheme="file", address=address, ref=ref))
-    user, _, password = credentials.partition(":")
-    host = re.sub(r":\d{1,5}$", "", host_port)
-    _check_url(scheme, redacted, host=host, user=user, path=path)
-    if scheme not in ("http", "https", "ssh"):
-        raise LibraryRefused(redacted, "this URL scheme is not supported; use an https or ssh URL")
-    if scheme == "http" and host not in _LOOPBACK:
-        raise LibraryRefused(
-            redacted, "http is not encrypted, so the prompts could be changed in transit; use https"
-        )
-    # ssh needs the user name. With https it may itself be a token.
-    public = f"{user}@" if at and scheme == "ssh" else ""
-    secrets = [credentials, password] if scheme == "ssh" and password else []
-    if at and scheme != "ssh":
-        secrets = [credentials, password, user]
-    return _git_source(
-        f"{scheme}://{public}{host_port}{slash}{path}",
-        GitRemote(
-            scheme=scheme,  # type: ignore[arg-type]  # checked above
-            address=f"{scheme}://{rest}",
-            ref=ref,
-            secrets=_secret_variants(secrets),
-        ),
-    )
-
-
-def _secret_variants(secrets: list[str]) -> tuple[str, ...]:
-    from urllib.parse import unquote
-
-    variants = {variant for secret in secrets for variant in (secret, unquote(secret)) if variant}
-    return tuple(sorted(variants, key=len, reverse=True))
-
-
-def _check_url(scheme: str, redacted: str, *, host: str, user: str, path: str) -> None:
-    # In "user:some/password@host", part of the password is parsed as a path. It must not be shown or stored.
-    misread = "@" in path and not user
-    if not _HOST.fullmatch(host) or misread or user.startswith("-") or path.startswith("-"):
-        raise LibraryRefused(redacted, "not a valid Git URL")
-    if "?" in path:
-        raise LibraryRefused(redacted, "the URL has a query string, which might contain a secret; remove it")
-    if (browser_url := _BROWSER_URL.fullmatch(f"{scheme}://{host}/{path}")) is not None:
-        folder = f" --folder {browser_url[3]}" if browser_url[3] else ""
-        raise LibraryRefused(
-            redacted, f"this is a web page; the Git URL is {browser_url[1]}#{browser_url[2]}{folder}"
-        )
+    scheme, mark, rest = address.partition("?")[0].rpartition("://")
+    return printable(scheme + mark + rest.rpartition("@")[2] if mark else rest)
 
 
 def _git_source(location: str, remote: GitRemote) -> LibrarySource:
     name = re.split(r"[/:]", location.rstrip("/"))[-1].removesuffix(".git")
-    if remote.ref is not None:
-        location = f"{location}#{remote.ref}"
-    return LibrarySource(kind="git", location=location, name=name, remote=remote)
+    return LibrarySource(
+        kind="git",
+        location=location if remote.ref is None else f"{location}#{remote.ref}",
+        name=name,
+        remote=remote,
+    )
