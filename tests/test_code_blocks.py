@@ -28,7 +28,7 @@ from tests.test_guides import PAGES, blocks
 TESTED_ELSEWHERE: Final = {
     # tests/cli/test_several_agents.py runs the agent.
     ("docs/guides/several-agents.md", "python"),
-    # tests/cli/test_json_reference.py generates the objects; the envelopes are in that page's head.
+    # tests/cli/test_json_output.py checks the envelope of every command.
     ("docs/reference/json.md", "json"),
 }
 
