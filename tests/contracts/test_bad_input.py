@@ -27,7 +27,7 @@ from tests.contracts.bad_input import (
 from tests.stdio_server_process import StdioServerProcess
 
 #: What is written without a change in the log.
-UNLOGGED = ("account_events", "claims", "contents", "idempotency_keys", "sessions", "tokens", "users")
+UNLOGGED = ("account_events", "claims", "contents", "sessions", "tokens", "users")
 
 
 class ProfileServer:

@@ -38,7 +38,7 @@ from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 #: How long the function may take: longer than it waits for the lock.
 CALL_SECONDS: Final = 5.0
 
-_JOB_VALUES: Final = 11
+_JOB_VALUES: Final = 7
 _PARAMETERS: Final = 6 + _JOB_VALUES + 2 + 2 + len(EncodedWrite._fields)
 
 
@@ -73,10 +73,7 @@ class CommitJob(Struct, eq=False):
     def values(self) -> tuple[Any, ...]:
         planned = self.planned
         counts = len(planned.projects), len(planned.contents), len(planned.writes)
-        return (
-            viewer_setting(self.viewer), self.actor, self.interface, planned.at, None, None, None, 0,
-            *counts,
-        )  # fmt: skip
+        return viewer_setting(self.viewer), self.actor, self.interface, planned.at, *counts
 
 
 class CommitConnection:

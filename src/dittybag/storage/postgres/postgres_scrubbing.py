@@ -29,7 +29,6 @@ _TABLES: Final = (
     "contents",
     "content_uses",
     "changes",
-    "idempotency_keys",
     "sessions",
 )
 

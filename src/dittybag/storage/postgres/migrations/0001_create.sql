@@ -374,83 +374,6 @@ CREATE TABLE pending_purges (
     actor  text   COLLATE "C" NOT NULL
 );
 
--- Idempotency keys, so that a call that is sent again does not run again. `owner` is the user; it is empty where there is
--- no authentication. `digest` is a hash of the request. `first_seq` and `last_seq` are the changes that the call made.
-CREATE TABLE idempotency_keys (
-    owner     text   COLLATE "C" NOT NULL,
-    key       text   COLLATE "C" NOT NULL,
-    digest    bytea  NOT NULL,
-    at        bigint NOT NULL,
-    first_seq bigint,
-    last_seq  bigint,
-    result    bytea,
-    PRIMARY KEY (owner, key)
-);
-
-CREATE INDEX idempotency_keys_by_time ON idempotency_keys (at);
-
--- The requests that each token may still make on all servers together, see docs/decisions/0033. A bucket is described by
--- when it will be full, in seconds since 1970; a missing one is full. `token` is a part of the hash of the token. Not
--- logged: after a crash, all buckets are full.
-CREATE UNLOGGED TABLE request_buckets (
-    token   bytea            PRIMARY KEY,
-    full_at double precision NOT NULL
-) WITH (fillfactor = 50);
-
--- Takes requests from several buckets, as many as are wanted or as there are. `wait` is the time in seconds until there is
--- another one. Servers take in the order of the tokens, so that they never wait for each other in a circle.
-CREATE FUNCTION take_requests(tokens bytea[], wanted bigint[], per_second double precision, burst bigint)
-RETURNS TABLE (token bytea, granted bigint, wait double precision)
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-#variable_conflict use_column
-DECLARE
-    asked   record;
-    seconds double precision;
-    used    double precision;
-BEGIN
-    FOR asked IN SELECT each.token, each.requests FROM unnest(tokens, wanted) AS each (token, requests) ORDER BY 1 LOOP
-        SELECT full_at INTO used FROM request_buckets WHERE token = asked.token FOR UPDATE;
-        IF NOT FOUND THEN
-            INSERT INTO request_buckets VALUES (asked.token, 0) ON CONFLICT DO NOTHING;
-            SELECT full_at INTO used FROM request_buckets WHERE token = asked.token FOR UPDATE;
-        END IF;
-        -- The clock after the lock. `used` is how many requests are missing from the bucket.
-        seconds := extract(epoch FROM clock_timestamp());
-        used := greatest(coalesce(used, 0) - seconds, 0) * per_second;
-        -- Rounded, because a difference of large numbers is not exact.
-        granted := greatest(least(asked.requests, floor(burst - used + 0.001)), 0);
-        UPDATE request_buckets SET full_at = seconds + (used + granted) / per_second WHERE token = asked.token;
-        token := asked.token;
-        wait := greatest(0, (used + granted + 1 - burst) / per_second);
-        RETURN NEXT;
-    END LOOP;
-END
-$$;
-
--- How often prompts were handed out to clients, and when clients were last seen. Not in the change log: it is counted on a
--- best-effort basis. `prompt` is the id of a stored prompt or the name of a library prompt, which contains a colon. The
--- row with an empty client is the sum of the others.
-CREATE TABLE prompt_uses (
-    project bigint NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
-    prompt  text   COLLATE "C" NOT NULL,
-    client  text   COLLATE "C" NOT NULL,
-    count   bigint NOT NULL,
-    last_at bigint NOT NULL,
-    PRIMARY KEY (project, prompt, client)
-);
-
-CREATE INDEX most_used_prompts ON prompt_uses (project, count, last_at) WHERE client = '';
-
--- `user_name` is empty where there is no authentication.
-CREATE TABLE seen_clients (
-    user_name text   COLLATE "C" NOT NULL,
-    name      text   COLLATE "C" NOT NULL,
-    version   text   COLLATE "C" NOT NULL,
-    transport text   COLLATE "C" NOT NULL,
-    last_at   bigint NOT NULL,
-    PRIMARY KEY (user_name, name, transport)
-);
-
 -- Row-level security, see docs/decisions/0012. The setting dittybag.viewer holds the viewer: user:NAME, or an empty
 -- string for the operator, who sees all rows.
 
@@ -515,8 +438,8 @@ DECLARE
 BEGIN
     FOREACH table_name IN ARRAY ARRAY[
         'projects', 'prompts', 'resources', 'contents', 'content_uses', 'tasks', 'changes', 'sessions',
-        'users', 'tokens', 'members', 'account_events', 'idempotency_keys', 'pending_purges', 'claims', 'open_tasks',
-        'open_labels', 'request_buckets', 'prompt_uses', 'seen_clients'
+        'users', 'tokens', 'members', 'account_events', 'pending_purges', 'claims', 'open_tasks',
+        'open_labels'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', table_name);
         EXECUTE format('CREATE POLICY operator ON %I USING (is_operator_connection() OR (SELECT viewer()) IS NULL)',
@@ -525,8 +448,7 @@ BEGIN
 
     -- Rows that belong to a user, and the commands that the policy allows on them.
     FOR rule IN SELECT * FROM (VALUES
-        ('idempotency_keys', 'owner', 'ALL'), ('users', 'name', 'SELECT'),
-        ('tokens', 'user_name', 'SELECT'), ('members', 'user_name', 'SELECT'), ('account_events', 'user_name', 'SELECT')
+        ('users', 'name', 'SELECT'), ('tokens', 'user_name', 'SELECT'), ('members', 'user_name', 'SELECT'), ('account_events', 'user_name', 'SELECT')
     ) AS rules (name, owner, command) LOOP
         EXECUTE format('CREATE POLICY own ON %I FOR %s USING (%I = (SELECT viewer()))',
                        rule.name, rule.command, rule.owner);
@@ -568,13 +490,6 @@ CREATE POLICY shared ON open_tasks FOR SELECT USING (project_id IS NOT NULL AND 
     NOT EXISTS (SELECT FROM restricted_projects AS restricted WHERE restricted.project = open_tasks.project_id)
     OR EXISTS (SELECT FROM members WHERE members.project = open_tasks.project_id AND user_name = (SELECT viewer()))));
 CREATE POLICY visible ON open_labels USING (EXISTS (SELECT FROM tasks WHERE tasks.id = open_labels.task));
-
--- Servers write it as the operator.
-CREATE POLICY shared ON prompt_uses FOR SELECT USING (
-    NOT EXISTS (SELECT FROM restricted_projects AS restricted WHERE restricted.project = prompt_uses.project)
-    OR EXISTS (SELECT FROM members WHERE members.project = prompt_uses.project AND user_name = (SELECT viewer()))
-);
-CREATE POLICY own ON seen_clients FOR SELECT USING (user_name = (SELECT viewer()));
 
 -- The numbers of prompts, of prompts with each tag, and of resources of each MIME type are kept instead of counted:
 -- counting a million takes as long as reading an index of them. A count of 0 has no row.
@@ -927,9 +842,8 @@ $$;
 -- 0 if it was left out, and the number of each written row. Nothing is written if the schema has another version.
 CREATE FUNCTION commit_writes(
     writer uuid, commit_number bigint, lock_class integer, lock_key integer, channel text, known_schema bigint,
-    -- Of each use case. Without an idempotency key, its key is NULL.
+    -- Of each use case.
     viewers text[], actors text[], interfaces text[], times bigint[],
-    key_owners text[], keys text[], digests bytea[], valid_since bigint[],
     project_counts integer[], content_counts integer[], write_counts integer[],
     -- The projects that use cases have read, and their versions.
     known_projects bigint[], known_versions bigint[],
@@ -995,11 +909,6 @@ BEGIN
                     is_left_out[job] := NOT EXISTS (
                         SELECT FROM projects AS read WHERE read.id = known_projects[i] AND read.version = known_versions[i]);
                 END LOOP;
-                IF keys[job] IS NOT NULL AND NOT is_left_out[job] THEN
-                    is_left_out[job] := EXISTS (
-                        SELECT FROM idempotency_keys AS used
-                        WHERE used.owner = key_owners[job] AND used.key = keys[job] AND used.at > valid_since[job]);
-                END IF;
                 first_seq := CASE WHEN is_left_out[job] THEN 0 ELSE last_seq + 1 END;
                 IF NOT is_left_out[job] THEN
                     FOR i IN content_end + 1 .. content_end + content_counts[job] LOOP
@@ -1020,12 +929,6 @@ BEGIN
                         VALUES (last_seq, first_seq, times[job], actors[job], actions[i], kinds[i],
                                 coalesce(entities[i], row_number::text), projects[i], befores[i], state, interfaces[job]);
                     END LOOP;
-                    IF keys[job] IS NOT NULL THEN
-                        INSERT INTO idempotency_keys (owner, key, digest, at, first_seq, last_seq)
-                        VALUES (key_owners[job], keys[job], digests[job], times[job], first_seq, last_seq)
-                        ON CONFLICT (owner, key) DO UPDATE SET digest = excluded.digest, at = excluded.at,
-                            first_seq = excluded.first_seq, last_seq = excluded.last_seq, result = NULL;
-                    END IF;
                 END IF;
                 first_seqs := first_seqs || first_seq;
                 project_end := project_end + project_counts[job];
