@@ -109,7 +109,7 @@ def check_prompt(value: dict[str, Any], folder: Path) -> None:
     """A tool stores it, and it can be rendered."""
     with ServerUnderTest(folder) as server:
         assert not server.call("create_prompt", **value)["isError"]
-        arguments = {argument["name"]: "x" for argument in value["arguments"]}
+        arguments = {argument["name"]: argument.get("choices", ["x"])[0] for argument in value["arguments"]}
         prompt = {"method": "prompts/get", "params": {"name": value["name"], "arguments": arguments}}
         text = server.ask(prompt)["result"]["messages"][0]["content"]["text"]
     assert "{{" not in text
