@@ -99,14 +99,14 @@ async def _find_tasks(session: WorkspaceSession, incomplete: str) -> list[_Name]
 
 
 def _find_libraries(settings: Settings, incomplete: str) -> list[_Name]:
-    from dittybag.assembly.completed_names import library_names
+    from dittybag.assembly.library_names import library_names
 
     return [(name, "") for name in library_names(settings)]
 
 
 def _find_library_prompts(settings: Settings, incomplete: str) -> list[_Name]:
     """Return `team:` for a library, and after the colon its prompts."""
-    from dittybag.assembly.completed_names import library_prompts
+    from dittybag.assembly.library_names import library_prompts
 
     library, colon, _ = incomplete.partition(":")
     if not colon:
