@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from dittybag.cli import stored_names
-from dittybag.cli.output import print_deleted, print_result
+from dittybag.cli.output import note, print_deleted, print_result
 from dittybag.cli.prompt_read_commands import get_prompt
-from dittybag.cli.prompt_saving import (
-    SavedPrompt,
-    create_prompt,
-    match_argument,
-    print_saved,
-    update_prompt,
-)
 from dittybag.cli.read_input import STREAM, read_text, refuse, text, usage_error
 from dittybag.cli.strict_options import StrictCommand, option_group
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.entities import to_data
 from dittybag.domain.errors import NameTaken, PromptNotFound, require
-from dittybag.domain.prompts import CONTENT_BYTES, Argument, problems
+from dittybag.domain.prompts import CONTENT_BYTES, Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
+from dittybag.services.template_arguments import (
+    describe_found,
+    find_arguments,
+    updated_arguments,
+    with_variables,
+)
+
+if TYPE_CHECKING:
+    from dittybag.services.workspace import WorkspaceSession
+
+
+#: A name, `?` if the argument is optional, and a description.
+_ARGUMENT: Final = r"\s*([^\s:?]+)\s*(\?)?\s*(?::\s*(.*?)\s*)?"
+
+
+class _SavedPrompt(Struct, frozen=True):
+    """A prompt that was added or updated."""
+
+    prompt: Prompt
+    #: The variables of the content that have become its arguments.
+    found: tuple[Argument, ...]
 
 
 def parse_argument(value: str) -> Argument:
     """Parameter type of prompt arguments, such as `language?: name of the language`."""
-    argument = match_argument(text(value))
-    if argument is None:
+    found = re.fullmatch(_ARGUMENT, text(value), re.DOTALL)
+    if found is None:
         raise click.BadParameter("use NAME or NAME?, optionally followed by a colon and a description.")
-    return argument
+    name, optional, description = found.groups()
+    return Argument(name=name, description=description or None, required=not optional)
 
 
 #: The options for the parts of a prompt.
@@ -101,11 +119,11 @@ def add(
     if given is None and sys.stdin.isatty():
         saved = _write_in_editor(options, name, parts)
     else:
-        saved = create_prompt(options, read_text(STREAM, CONTENT_BYTES) if given is None else given, **parts)
-    print_saved(saved, "Added")
+        saved = _create_prompt(options, read_text(STREAM, CONTENT_BYTES) if given is None else given, **parts)
+    _print_saved(saved, "Added")
 
 
-def _write_in_editor(options: WorkspaceOptions, name: str, parts: dict[str, Any]) -> SavedPrompt:
+def _write_in_editor(options: WorkspaceOptions, name: str, parts: dict[str, Any]) -> _SavedPrompt:
     """Create a prompt that is written in the editor. The other parts are validated first."""
     from dittybag.cli.editor import edit_text
 
@@ -115,7 +133,7 @@ def _write_in_editor(options: WorkspaceOptions, name: str, parts: dict[str, Any]
     saved = edit_text(
         name,
         "",
-        lambda text: create_prompt(options, text, **parts) if text.strip() else None,
+        lambda text: _create_prompt(options, text, **parts) if text.strip() else None,
         max_bytes=CONTENT_BYTES,
         resume=f"dittybag prompt add {name} --file",
     )
@@ -133,6 +151,66 @@ def _require_unused(options: WorkspaceOptions, name: str) -> None:
     except PromptNotFound:
         return
     raise NameTaken("prompt", name, options.project_name)
+
+
+def _create_prompt(
+    options: WorkspaceOptions, content: str, *, arguments: tuple[Argument, ...] | None, **parts: Any
+) -> _SavedPrompt:
+    """Create a prompt. Without `arguments`, they are the variables in the content."""
+    from dittybag.assembly.workspace_session import open_renderer
+
+    async def create(session: WorkspaceSession) -> _SavedPrompt:
+        with open_renderer() as renderer:
+            if arguments is None:
+                declared = await find_arguments(renderer, content)
+            else:
+                declared = await with_variables(renderer, content, arguments)
+        prompt, _ = await session.workspace.prompts.create(
+            session.caller, content=content, arguments=declared, **parts
+        )
+        return _SavedPrompt(prompt, _added(arguments or (), declared))
+
+    return options.run(create, create=True)
+
+
+def _update_prompt(
+    options: WorkspaceOptions, address: PromptAddress, change: PromptChange, *, version: int | None = None
+) -> _SavedPrompt:
+    """Update a prompt. Arguments that were found in its content follow a new content."""
+    from dittybag.assembly.workspace_session import open_renderer
+
+    async def update(session: WorkspaceSession) -> _SavedPrompt:
+        prompts, given = session.workspace.prompts, change
+        found: tuple[Argument, ...] = ()
+        if change.content is not UNSET or change.arguments is not UNSET:
+            before = await prompts.get(session.caller, address)
+            content = before.content if change.content is UNSET else change.content
+            with open_renderer() as renderer:
+                if change.arguments is UNSET:
+                    known, arguments = before.arguments, await updated_arguments(renderer, before, content)
+                else:
+                    known = change.arguments
+                    arguments = await with_variables(renderer, content, known)
+            found = _added(known, arguments)
+            if arguments != before.arguments:
+                given = replace(change, arguments=arguments)
+        prompt, _ = await prompts.update(session.caller, address, given, version=version)
+        return _SavedPrompt(prompt, found)
+
+    return options.run(update)
+
+
+def _added(before: tuple[Argument, ...], after: tuple[Argument, ...]) -> tuple[Argument, ...]:
+    known = {argument.name for argument in before}
+    return tuple(argument for argument in after if argument.name not in known)
+
+
+def _print_saved(saved: _SavedPrompt, verb: str) -> None:
+    """Print what was saved, and what happens to the variables of its content."""
+    print_result(to_data(saved.prompt), f"{verb} prompt '{saved.prompt.name}'")
+    if saved.found:
+        them = "it" if len(saved.found) == 1 else "them"
+        note(f"{describe_found(saved.found)}; --verbatim keeps {them} as text")
 
 
 def _check_verbatim(arguments: Sequence[Argument], *, verbatim: bool) -> None:
@@ -192,7 +270,7 @@ def edit(
     if change == PromptChange():
         _edit_content(options, name)
     else:
-        print_saved(update_prompt(options, PromptAddress(any=name), change), "Updated")
+        _print_saved(_update_prompt(options, PromptAddress(any=name), change), "Updated")
 
 
 def _edit_content(options: WorkspaceOptions, name: str) -> None:
@@ -204,7 +282,7 @@ def _edit_content(options: WorkspaceOptions, name: str) -> None:
     saved = edit_text(
         prompt.name,
         prompt.content,
-        lambda text: update_prompt(options, address, PromptChange(content=text), version=prompt.version),
+        lambda text: _update_prompt(options, address, PromptChange(content=text), version=prompt.version),
         max_bytes=CONTENT_BYTES,
         resume=f"dittybag prompt edit {prompt.name} --file",
         stored=lambda: get_prompt(options, prompt.id).content,
@@ -212,7 +290,7 @@ def _edit_content(options: WorkspaceOptions, name: str) -> None:
     if saved is None:
         print_result(to_data(prompt), f"Prompt '{prompt.name}' is unchanged")
     else:
-        print_saved(saved, "Updated")
+        _print_saved(saved, "Updated")
 
 
 @click.command("delete", StrictCommand)

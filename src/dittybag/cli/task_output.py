@@ -93,13 +93,12 @@ def print_saved(
     report_taken(taken)
 
 
-def print_marks(
-    marks: Sequence[TaskMark], verb: str, otherwise: str, taken: Mapping[int, str] | None = None
-) -> None:
-    """Print tasks whose status was set, and who held them."""
-    now, taken = local_now(), dict(taken or {})
+def print_completed(marks: Sequence[TaskMark], taken: dict[int, str]) -> None:
+    """Print tasks that are completed now, and who held them."""
+    now = local_now()
     data = [{**task_data(mark.task, now), **taken_data(taken, mark.task.id)} for mark in marks]
-    lines = (f"{verb if mark.changed else otherwise} {describe(mark.task, now)}" for mark in marks)
+    verbs = {True: "Completed", False: "Already completed:"}
+    lines = (f"{verbs[mark.changed]} {describe(mark.task, now)}" for mark in marks)
     print_result({"tasks": data}, *lines)
     report_taken(taken)
 

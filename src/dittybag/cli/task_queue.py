@@ -32,7 +32,7 @@ from dittybag.cli.task_output import (
     claim_data,
     describe,
     format_until,
-    print_marks,
+    print_completed,
     print_saved,
     task_data,
 )
@@ -249,7 +249,7 @@ def done(
         )
 
     marks, taken = options.run(work)
-    print_marks(marks, "Completed", "Already completed:", taken)
+    print_completed(marks, taken)
 
 
 @click.command("release", StrictCommand)
