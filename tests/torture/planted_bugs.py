@@ -31,8 +31,8 @@ BUGS: Final = (
             ),
             (
                 "storage/sqlite/sqlite_writer.py",
-                "            self._deliver(jobs)\n            self._note_commit()",
-                "            self._note_commit()",
+                "            self._deliver(jobs)\n            if self._tables is not None",
+                "            if self._tables is not None",
             ),
         ),
         ("tests/torture/test_kills.py", "tests/contracts/test_interrupted_writes.py"),
