@@ -185,6 +185,10 @@ def test_a_claimed_task_that_nobody_holds_is_named(home: Path) -> None:
         assert (found["warnings"], find_topic(found, "tasks")["level"]) == (1, "warning")
         assert find_topic(found, "tasks")["message"].endswith(f": {number}")
         dittybag(home, "task", "release", str(number))
+        dittybag(home, "task", "next", str(number))
+        sql(home / "default.db", f"DELETE FROM claims WHERE task = {number}")
+        assert find_topic(run_doctor(home), "tasks")["message"].endswith(f": {number}")
+        dittybag(home, "task", "release", str(number))
         dittybag(home, "task", "edit", str(number), "--status", "doing", "--assignee", "ann")
         assert run_doctor(home)["warnings"] == 0
 

@@ -47,11 +47,12 @@ def has_pending_purge(connection: apsw.Connection) -> bool:
     return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM pending_purges)").get)
 
 
-#: The change log says whether an agent claimed a task: its holder put it in work. One that a person put in
-#: work has no claim.
+#: The change log says whether a task was claimed: who put it in work was given it at once, or is an agent.
+#: A task that a person had and put in work has no claim.
 _UNHELD: Final = """
 SELECT id FROM tasks WHERE status = 'doing' AND id NOT IN (SELECT task FROM claims) AND EXISTS (
-    SELECT 1 FROM changes WHERE kind = 'task' AND entity = CAST(tasks.id AS TEXT) AND interface = 'mcp'
+    SELECT 1 FROM changes WHERE kind = 'task' AND entity = CAST(tasks.id AS TEXT)
+    AND (interface = 'mcp' OR before ->> 'assignee' IS NOT after ->> 'assignee')
     AND after ->> 'status' = 'doing' AND after ->> 'assignee' = tasks.assignee
     AND substr(actor, 1, length(tasks.assignee)) = tasks.assignee)
 ORDER BY id"""
