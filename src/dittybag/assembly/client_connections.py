@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.assembly.store_factory import is_file
-from dittybag.clients.client_errors import ClientFileError, MalformedConfig
+from dittybag.clients.client_errors import ClientFileError
 from dittybag.clients.connector import (
     ConfigTarget,
     Launch,
@@ -115,32 +115,29 @@ class LocalConnections:
     async def connect(self, name: str, project: str) -> str:
         if self.notice:
             raise ConnectionFailed(self.notice)
-        client = CLIENTS.get(name)
-        if client is None or self._machine is None:
-            raise ConnectionFailed("There is no client with this name on this machine")
-        return await asyncio.to_thread(self._connect, client, self._machine, project)
+        client, target = self._known(name)
+        launch = self._launch(project)
+        try:
+            result = await asyncio.to_thread(connect, target, launch, self._settings.home)
+        except ClientFileError as error:
+            raise _failed(error) from error
+        return f"{_MESSAGES[result.state].format(client.title)}. Next: {client.next_step}."
 
     async def disconnect(self, name: str) -> str:
-        client = CLIENTS.get(name)
-        if client is None or self._machine is None:
-            raise ConnectionFailed("There is no client with this name on this machine")
-        return await asyncio.to_thread(self._disconnect, client, self._machine)
-
-    def _disconnect(self, client: McpClient, machine: LocalMachine) -> str:
+        client, target = self._known(name)
         try:
-            result = disconnect(_target(client, machine), self._settings.home)
+            result = await asyncio.to_thread(disconnect, target, self._settings.home)
         except ClientFileError as error:
-            raise ConnectionFailed(f"{one_line(str(error), 500)}: {error.advice}") from error
+            raise _failed(error) from error
         if result.state == "absent":
             return f"{client.title} was not connected"
         return f"{client.title} is no longer connected: restart it to end its running server"
 
-    def _connect(self, client: McpClient, machine: LocalMachine, project: str) -> str:
-        try:
-            result = connect(_target(client, machine), self._launch(project), self._settings.home)
-        except ClientFileError as error:
-            raise ConnectionFailed(f"{one_line(str(error), 500)}: {error.advice}") from error
-        return f"{_MESSAGES[result.state].format(client.title)}. Next: {client.next_step}."
+    def _known(self, name: str) -> tuple[McpClient, ConfigTarget]:
+        client = CLIENTS.get(name)
+        if client is None or self._machine is None:
+            raise ConnectionFailed("There is no client with this name on this machine")
+        return client, _target(client, self._machine)
 
     def _entry(self, client: McpClient, project: str, address: str) -> ClientEntry:
         remote = http_snippet(client.name, address, needs_token=self._settings.auth != "off")
@@ -171,7 +168,7 @@ class LocalConnections:
             remote_file=remote.file,
             remote_config=remote.text,
             file=str(target.file),
-            config=_sample_config(client, launch),
+            config=client.format.write("", _NAME, launch.entry(client)).strip("\n"),
             install_link=install_link(client.name, _NAME, launch.entry(client)),
             is_installed=is_installed(client, machine, self._settings.home),
             is_connected=status.state == "connected",
@@ -189,6 +186,10 @@ class LocalConnections:
         return launch(settings, serve_options(given))
 
 
+def _failed(error: ClientFileError) -> ConnectionFailed:
+    return ConnectionFailed(f"{one_line(str(error), 500)}: {error.advice}")
+
+
 def _machine() -> LocalMachine | None:
     try:
         return local_machine()
@@ -200,11 +201,3 @@ def _target(client: McpClient, machine: LocalMachine) -> ConfigTarget:
     target = ConfigTarget.resolve(client, "user", machine, _NAME)
     assert target is not None
     return target
-
-
-def _sample_config(client: McpClient, launch: Launch) -> str:
-    """A configuration file of this client that contains only Dittybag's entry."""
-    try:
-        return client.format.write("", _NAME, launch.entry(client)).strip("\n")
-    except MalformedConfig:
-        return ""

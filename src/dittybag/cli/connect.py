@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import Any, Final
 
 import click
 
@@ -31,13 +32,19 @@ from dittybag.clients.client_errors import (
     ClientFileRefused,
     ClientFileUnreachable,
 )
+from dittybag.clients.connector import (
+    ConfigTarget,
+    ConnectionStatus,
+    Launch,
+    connect,
+    connection_status,
+    disconnect,
+    is_installed,
+)
 from dittybag.clients.known_clients import CLIENTS, SCOPES, ConfigScope, LocalMachine, McpClient
 from dittybag.config import CONNECTED_PROFILE, home, settings_from_process
 from dittybag.domain.display import format_count
 from dittybag.domain.text import one_line
-
-if TYPE_CHECKING:
-    from dittybag.clients.connector import ConfigTarget, ConnectionStatus, ConnectResult, Launch
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _STATUSES: Final = {
@@ -133,11 +140,11 @@ def command(
     try:
         machine = local_machine()
     except (RuntimeError, OSError) as error:
-        report(
-            f"Cannot find your home folder or the current folder ({error})", "set HOME, or change the folder"
-        )
+        problem = f"Cannot find your home folder or the current folder ({error})"
+        report(problem, "set HOME, or change the folder")
         return ExitStatus.STORAGE
     scope_name, launch = scope or "user", _launch(options, profile)
+    edit = partial(_apply_all, launch=launch, machine=machine, remove=remove, dry_run=dry_run)
     if everything:
         targets = [
             target
@@ -146,11 +153,10 @@ def command(
         ]
         if not (dry_run or _confirm(targets, yes=yes, is_removal=remove)):
             return ExitStatus.REFUSED
-        return _apply_all(targets, launch, machine, is_list=True, remove=remove, dry_run=dry_run)
+        return edit(targets, is_list=True)
     if clients:
         targets = [_target(CLIENTS[each], scope_name, machine, name) for each in dict.fromkeys(clients)]
-        is_list = len(clients) > 1
-        return _apply_all(targets, launch, machine, is_list=is_list, remove=remove, dry_run=dry_run)
+        return edit(targets, is_list=len(clients) > 1)
     if remove or dry_run or scope is not None:
         raise click.UsageError("CLIENT is required with these options: one of " + ", ".join(CLIENTS))
     _list_clients(machine, name, launch)
@@ -164,9 +170,9 @@ def _confirm(targets: Sequence[ConfigTarget], *, yes: bool, is_removal: bool) ->
 
 def _apply_all(
     targets: Sequence[ConfigTarget],
+    *,
     launch: Launch,
     machine: LocalMachine,
-    *,
     is_list: bool,
     remove: bool,
     dry_run: bool,
@@ -175,8 +181,6 @@ def _apply_all(
 
     `is_list`: print a list as JSON also for one client.
     """
-    from dittybag.clients.connector import is_installed
-
     done: list[dict[str, Any]] = []
     failed: list[ClientFileError] = []
     for target in targets:
@@ -209,8 +213,6 @@ def client_statuses() -> list[tuple[ConfigTarget, ConnectionStatus]]:
 
 
 def _target(client: McpClient, scope: ConfigScope, machine: LocalMachine, name: str) -> ConfigTarget:
-    from dittybag.clients.connector import ConfigTarget
-
     target = ConfigTarget.resolve(client, scope, machine, name)
     if target is None:
         raise click.UsageError(f"{client.title} has no project configuration; omit --scope project")
@@ -243,14 +245,12 @@ def _summary(count: int, failed: int, *, is_removal: bool) -> str:
 
 def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool) -> dict[str, Any]:
     """Edit the file of a client, print what was done for people, and return it as data."""
-    from dittybag.clients.connector import connect, disconnect
-
     ours = home(os.environ)
-    outcome: ConnectResult
-    if remove:
-        outcome = disconnect(target, ours, dry_run=dry_run)
-    else:
-        outcome = connect(target, launch, ours, dry_run=dry_run)
+    outcome = (
+        disconnect(target, ours, dry_run=dry_run)
+        if remove
+        else connect(target, launch, ours, dry_run=dry_run)
+    )
     if wants_json():
         data: dict[str, Any] = {"client": target.client.name, "scope": target.scope, "file": str(target.file)}
         data |= {"state": outcome.state, "backup": outcome.backup}
@@ -321,8 +321,6 @@ def _list_clients(machine: LocalMachine, name: str, launch: Launch) -> None:
 def _statuses(
     machine: LocalMachine, name: str, launch: Launch
 ) -> Iterator[tuple[ConfigTarget, bool, ConnectionStatus]]:
-    from dittybag.clients.connector import ConfigTarget, connection_status, is_installed
-
     for client in CLIENTS.values():
         found = is_installed(client, machine, home(os.environ))
         for scope in SCOPES:

@@ -91,10 +91,11 @@ class FileCopy:
     `ClientFileUnreachable`.
     """
 
-    def __init__(self, folder: Path, file: Path) -> None:
+    def __init__(self, home: str, file: Path) -> None:
+        """`home`: Dittybag's data folder."""
         self._file = file
-        self._folder = folder
-        self.path = folder / f"{sha256(os.fsencode(file)).hexdigest()[:12]}-{file.name.lstrip('.')}"
+        self._folder = Path(home, "connect")
+        self.path = self._folder / f"{sha256(os.fsencode(file)).hexdigest()[:12]}-{file.name.lstrip('.')}"
         self._missing = self.path.with_name(f"{self.path.name}.missing")
 
     @contextmanager

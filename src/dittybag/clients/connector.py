@@ -127,7 +127,7 @@ def disconnect(target: ConfigTarget, home: str, *, dry_run: bool = False) -> Con
 
     If nothing but the entry has changed since it was added, the file becomes what it was before.
     """
-    copy = _copy_of(target, home)
+    copy = FileCopy(home, target.file)
     return _change(target, home, lambda before: _plan_removal(target, before, copy), dry_run=dry_run)
 
 
@@ -152,7 +152,7 @@ def is_installed(client: McpClient, machine: LocalMachine, home: str) -> bool:
     """Whether the client was found, apart from what Dittybag has created."""
     file = client.file("user", machine)
     assert file is not None
-    return client.is_installed(machine, FileCopy(Path(home, "connect"), _resolve_links(file)).created())
+    return client.is_installed(machine, FileCopy(home, _resolve_links(file)).created())
 
 
 def entry_problem(value: Any) -> str | None:
@@ -166,7 +166,7 @@ def entry_problem(value: Any) -> str | None:
 def _change(
     target: ConfigTarget, home: str, plan: Callable[[ConfigFileContent], _Plan], *, dry_run: bool
 ) -> ConnectResult:
-    copy = _copy_of(target, home)
+    copy = FileCopy(home, target.file)
     with nullcontext() if dry_run else copy.lock():
         for _ in range(_ATTEMPTS):
             before = target.read()
@@ -185,7 +185,7 @@ def _change(
 
 def _write(target: ConfigTarget, before: ConfigFileContent, planned: _Plan, copy: FileCopy) -> ConnectResult:
     """Carry out a plan: first write the copy, then the file. Delete a copy that is not needed."""
-    is_first = planned.state == "connected" and not _own_names(target, before)
+    is_first = planned.state == "connected" and not _has_own(target, before)
     if is_first:
         copy.save(before.data)
     try:
@@ -203,7 +203,7 @@ def _write(target: ConfigTarget, before: ConfigFileContent, planned: _Plan, copy
 
 
 def _delete_unused(target: ConfigTarget, copy: FileCopy) -> None:
-    if not _own_names(target, target.read()):
+    if not _has_own(target, target.read()):
         copy.delete()
 
 
@@ -214,9 +214,7 @@ def _plan_connect(target: ConfigTarget, before: ConfigFileContent, entry: dict[s
     if name in entries and not _starts_dittybag(found):
         raise ClientEntryForeign(str(target.file), f"the entry '{name}' starts another program")
     value = _merge_entry(found, entry)
-    if name in entries and (
-        value == found or (entry_problem(found) is None and _is_up_to_date(found, entry))
-    ):
+    if value == found:
         return _Plan("unchanged", before.data)
     after = config_format.write(before.text, name, value)
     is_only_change = config_format.rest(after, name) == config_format.rest(before.text, name)
@@ -245,24 +243,9 @@ def _plan_removal(target: ConfigTarget, before: ConfigFileContent, copy: FileCop
     return _Plan("removed", before.encode(after))
 
 
-def _copy_of(target: ConfigTarget, home: str) -> FileCopy:
-    return FileCopy(Path(home, "connect"), target.file)
-
-
-def _own_names(target: ConfigTarget, content: ConfigFileContent) -> list[str]:
-    """The entries of a file that start Dittybag."""
-    entries = target.client.format.entries(content.text)
-    return [name for name, value in entries.items() if _starts_dittybag(value)]
-
-
-def _is_up_to_date(value: Any, entry: Mapping[str, Any]) -> bool:
-    """Whether an entry already has the same command, arguments and data folder."""
-    return (
-        isinstance(value, dict)
-        and all(value.get(key) == entry[key] for key in ("command", "args"))
-        and value.get("type", "stdio") == "stdio"
-        and _variables(value).get(_HOME) == _variables(entry).get(_HOME)
-    )
+def _has_own(target: ConfigTarget, content: ConfigFileContent) -> bool:
+    """Whether an entry of a file starts Dittybag."""
+    return any(map(_starts_dittybag, target.client.format.entries(content.text).values()))
 
 
 def _merge_entry(value: Any, entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,8 +41,6 @@ class LocalMachine(Struct, frozen=True):
         """The folder in which desktop applications store their settings."""
         if self.platform == "darwin":
             return self.home / "Library" / "Application Support"
-        if self.platform == "win32":
-            return self.path_variable("APPDATA") or self.home / "AppData" / "Roaming"
         return self.path_variable("XDG_CONFIG_HOME") or self.home / ".config"
 
 
@@ -99,21 +97,6 @@ def _exists_besides(path: Path, created: Collection[Path]) -> bool:
     return path.is_dir() and any(_exists_besides(child, created) for child in path.iterdir())
 
 
-def _claude_desktop(machine: LocalMachine) -> Path:
-    if machine.platform == "win32":
-        # An MSIX package only sees its own copy of the settings folder.
-        packages = (machine.path_variable("LOCALAPPDATA") or machine.home / "AppData" / "Local") / "Packages"
-        for roaming in sorted(packages.glob("Claude_*/LocalCache/Roaming")):
-            return roaming / "Claude"
-    return machine.settings_folder / "Claude"
-
-
-def _zed(machine: LocalMachine) -> Path:
-    if machine.platform == "darwin":
-        return machine.home / ".config" / "zed"
-    return machine.settings_folder / ("Zed" if machine.platform == "win32" else "zed")
-
-
 CLIENTS: Final = {
     client.name: client
     for client in (
@@ -134,7 +117,7 @@ CLIENTS: Final = {
         McpClient(
             name="claude-desktop",
             title="Claude Desktop",
-            user_folder=_claude_desktop,
+            user_folder=lambda machine: machine.settings_folder / "Claude",
             user_file="claude_desktop_config.json",
             next_step="quit and restart Claude Desktop",
         ),
@@ -197,7 +180,10 @@ CLIENTS: Final = {
             name="zed",
             title="Zed",
             programs=("zed", "zeditor"),
-            user_folder=_zed,
+            user_folder=lambda machine: (
+                (machine.home / ".config" if machine.platform == "darwin" else machine.settings_folder)
+                / "zed"
+            ),
             user_file="settings.json",
             format=JsonFormat("context_servers"),
             project_file=".zed/settings.json",
