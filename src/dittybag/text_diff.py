@@ -1,4 +1,4 @@
-"""The differences of two texts, for unified and side-by-side diffs. Imports nothing else of Dittybag."""
+"""The differences of two texts, and unified diffs. Imports nothing else of Dittybag."""
 
 from __future__ import annotations
 

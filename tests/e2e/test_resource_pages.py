@@ -274,7 +274,7 @@ def test_conflicting_edits_are_shown_and_resolved(
     expect(page.get_by_role("heading", name="cursor saved first")).to_be_visible()
     expect_status(windows, 409)
     both = page.get_by_role("region", name="Content")
-    expect(both.locator(".removed:not(.number)")).to_have_text(["removed: theirs", "removed: two"])
+    expect(both.locator(".removed")).to_have_text(["removed: theirs", "removed: two"])
     assert page.get_by_role("textbox", name="Content").input_value() == "one\nmine\n"
     check_page(page, "conflict-1440-light")
     page.get_by_role("button", name="Overwrite with my version").first.click()
@@ -286,7 +286,7 @@ def test_conflicting_edits_are_shown_and_resolved(
     expect(page.locator(".versions li")).to_have_count(3)
     expect(page.locator(".versions li").nth(1)).to_contain_text("changed (content) by cursor")
     page.get_by_role("link", name="Version 2").click()
-    expect(page.locator(".diff .added:not(.number)")).to_contain_text("theirs")
+    expect(page.locator(".diff .added")).to_contain_text("theirs")
     page.get_by_role("button", name="Restore version 2").click()
     expect(page.get_by_text("Restored version 2 as a new version")).to_be_visible()
     assert download(page, server, uri) == b"theirs\r\ntwo\r\n"

@@ -13,7 +13,7 @@ from dittybag.domain.entities import Entity, Field, type_of
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
-from dittybag.web.side_by_side import DiffRow, side_by_side
+from dittybag.web.diff_rows import DiffRow, diff_rows
 from dittybag.web.task_display import local_time
 
 #: The contents of a resource before and after a change, which are stored separately.
@@ -33,7 +33,7 @@ def differences(
     """Return the diffs of the fields that differ; none if a state was purged."""
     old, new = contents
     return [
-        Difference(field.label, side_by_side(_text(field, before, old), _text(field, after, new)))
+        Difference(field.label, diff_rows(_text(field, before, old), _text(field, after, new)))
         for field in _changed_fields(before, after)
     ]
 

@@ -252,7 +252,7 @@ async def _new_arguments(
 
 
 async def _render_conflict(request: WebRequest, form: PromptForm, theirs: Prompt) -> WebResponse:
-    """Show both versions side by side, and the form to overwrite the saved version."""
+    """Show how both versions differ, and the form to overwrite the saved version."""
     mine = form.apply_to(theirs)
     if mine == theirs:
         link = request.link(f"/prompts/{theirs.id}", saved="edit")

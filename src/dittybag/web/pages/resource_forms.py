@@ -145,7 +145,7 @@ def _normalise_newlines(text: str) -> str:
 
 
 async def _render_conflict(request: WebRequest, form: EntityForm, theirs: Resource) -> WebResponse:
-    """Show both versions side by side, and the form to overwrite the saved version."""
+    """Show how both versions differ, and the form to overwrite the saved version."""
     [content] = await request.workspace.resources.contents(request.caller, [theirs])
     new = _new_content(form, content)
     digest = theirs.sha256 if new is UNSET else sha256(new).hexdigest()

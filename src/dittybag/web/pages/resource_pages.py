@@ -24,6 +24,7 @@ from dittybag.protocol.wire_errors import ProtocolError, UnknownResource
 from dittybag.services.caller import Caller
 from dittybag.services.resource_service import ResourcePage
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
+from dittybag.web.diff_rows import DiffRow, diff_rows
 from dittybag.web.filter_chips import filter_chips, without_filters
 from dittybag.web.pages.entity_history import version_page
 from dittybag.web.resource_previews import (
@@ -34,7 +35,6 @@ from dittybag.web.resource_previews import (
     preview_of,
     text_preview,
 )
-from dittybag.web.side_by_side import DiffRow, side_by_side
 from dittybag.web.template_rendering import render_page
 
 _TABS: Final = ("preview", "source", "agent", "history")
@@ -150,7 +150,7 @@ async def _diff_content(request: WebRequest, change: Change) -> list[DiffRow] | 
     ):
         return None
     found = await request.workspace.history.compare(request.caller, change.seq)
-    return side_by_side((found.old or b"").decode(), (found.new or b"").decode())
+    return diff_rows((found.old or b"").decode(), (found.new or b"").decode())
 
 
 # What agents receive

@@ -15,7 +15,6 @@ from dittybag.domain.text import QUERY_LENGTH, one_line
 from dittybag.services.search_service import RANKED_KINDS, RankedHit, RankedKind, RankedPage, RankedQuery
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
 from dittybag.web.pages.change_display import entity_link
-from dittybag.web.side_by_side import TextSpan, highlight_runs
 from dittybag.web.task_display import task_facts
 from dittybag.web.template_rendering import render_page
 
@@ -36,6 +35,13 @@ _ICONS: Final[dict[RankedKind, str]] = {
     "resource": "resources",
     "task": "tasks",
 }
+
+
+class TextSpan(Struct, frozen=True):
+    """A part of a text."""
+
+    text: str
+    is_highlighted: bool = False
 
 
 class SearchResultRow(Struct, frozen=True):
@@ -121,7 +127,11 @@ def hit_link(request: WebRequest, hit: RankedHit) -> str:
 
 def _highlighted(text: str, parsed: ParsedQuery) -> list[TextSpan]:
     """Split a short text into spans and highlight the matches."""
-    return list(highlight_runs(text, match_spans(text, parsed)))
+    spans, at = [], 0
+    for begin, end in match_spans(text, parsed):
+        spans += [TextSpan(text[at:begin]), TextSpan(text[begin:end], is_highlighted=True)]
+        at = end
+    return [span for span in (*spans, TextSpan(text[at:])) if span.text]
 
 
 def _shorten_lead(spans: list[TextSpan]) -> list[TextSpan]:
