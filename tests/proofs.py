@@ -150,15 +150,10 @@ PROOFS: Final[dict[str, tuple[Proof, ...]]] = {
     ),
     "What an agent gets": (
         Proof(
-            "Context packs of random stores: never over the budget by any of five tokenizers, equal for equal input, "
+            "Context packs of random stores: never over the budget by the estimate of tokens, equal for equal input, "
             "nothing of other users and projects",
             "tests/storage_contract/test_context_packs.py",
             (("packs on each database", "PACKS"),),
-        ),
-        Proof(
-            "The estimate of tokens is never below what a tokenizer counts",
-            "tests/tokens/test_token_estimate.py",
-            (("texts", "TEXTS"),),
         ),
         Proof(
             "A prompt has the same text as an MCP prompt, through tools, as a skill and in the shell",

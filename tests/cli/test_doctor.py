@@ -19,6 +19,7 @@ import pytest
 from dittybag.assembly.doctor_checks import run_checks
 from dittybag.config import settings
 from dittybag.contracts.profiles import PROFILES
+from dittybag.domain.token_estimate import estimate_tokens
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from tests.cli.cli_runner import data, dittybag
 from tests.repetitions import SEED, repetitions
@@ -94,9 +95,9 @@ def test_the_tool_costs_match_what_clients_receive(home: Path) -> None:
             server.handshake()
             response = server.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
         tools = response.get("result", {}).get("tools", [])
-        size = len(msgspec.json.encode(tools)) if tools else 0
-        assert (row["tools"], row["bytes"]) == (len(tools), size)
-        assert row["tokens"] == -(-size // 4)
+        listed = msgspec.json.encode(tools) if tools else b""
+        assert (row["tools"], row["bytes"]) == (len(tools), len(listed))
+        assert row["tokens"] == estimate_tokens(listed.decode())
 
 
 def damage_index(path: Path) -> None:

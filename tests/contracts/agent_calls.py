@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from dittybag.domain.token_estimate import estimate_tokens
 from dittybag.protocol.argument_schemas import find_violations
 from tests.contracts.contract_replay import Json, ServerUnderTest
 
@@ -15,12 +16,13 @@ DEFAULT_LIMITS: Final = {"read": 6_000}
 USUAL_LIMIT: Final = 8_000
 
 
-def tokens(result: Json) -> float:
-    """Return the size of a result: a quarter of the characters of its JSON, without images and audio."""
-    content = [
-        {**block, "data": ""} if block["type"] in ("image", "audio") else block for block in result["content"]
+def tokens(result: Json) -> int:
+    """Return the size of a result: the tokens of its texts, without images and audio."""
+    texts = [
+        block["text"] if block["type"] == "text" else json.dumps({**block, "data": ""}, ensure_ascii=False)
+        for block in result["content"]
     ]
-    return len(json.dumps({**result, "content": content}, ensure_ascii=False, separators=(",", ":"))) / 4
+    return sum(map(estimate_tokens, texts))
 
 
 class AgentCalls:

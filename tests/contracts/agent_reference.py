@@ -40,9 +40,9 @@ because some clients read only one of them. `read` answers with content blocks: 
 embedded resource or resource link), then a description in JSON. It has no structured content, because clients that find
 it show the model nothing else.
 
-An answer has at most 8,000 tokens; `read` and `use_prompt` take `max_tokens` (1,000 to 100,000; `read` has 6,000 by
-default). A token is estimated as four characters of the JSON of the whole result, text and structured content
-together; the data of images and audio does not count. A list that does not fit says `"more": "12 more; offset=50"`, and a
+An answer has at most about 8,000 tokens; `read` and `use_prompt` take `max_tokens` (1,000 to 100,000; `read` has 6,000 by
+default). Tokens are [estimated](../concepts/context-packs.md#how-tokens-are-estimated); structured content, which repeats the
+text, and the data of images and audio do not count. A list that does not fit says `"more": "12 more; offset=50"`, and a
 text `"more": "900 more characters; offset=11900"`. JSON is never cut.
 
 | content | `read` answers with | up to |
@@ -138,7 +138,7 @@ ARGUMENTS: Final = {
     "ready": "Only tasks that are to do and wait for no other",
     "status": "`todo`, `doing`, `review`, `done` or `dropped`; in `task_list`, open tasks if absent",
     "wait": "How long to wait until a task is ready, as in `10m`; at most 24 hours",
-    "budget": "Maximum size of the answer in tokens",
+    "budget": "About the maximum size of the answer in tokens",
     "files": "Paths of files that you work on; their names are searched for",
     "task": "The id of the task that you work on",
     "due_by": "Only tasks that are due on or before this day: a date in words or ISO 8601",
@@ -148,7 +148,7 @@ ARGUMENTS: Final = {
     "kind": "Only changes of this kind of item",
     "kinds": "Kinds to find (default: all)",
     "limit": "Maximum number of rows",
-    "max_tokens": "Maximum size of the answer",
+    "max_tokens": "About the maximum size of the answer in tokens",
     "mime_type": "Guessed from the URI and the content if absent",
     "name": "Letters, digits, `-`, `_` and `.`; of a resource, it is made from the URI if absent",
     "notes": "Any text",

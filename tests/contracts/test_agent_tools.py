@@ -16,7 +16,7 @@ PNG = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg=="
 )
 WEBP = b"RIFF\x24\0\0\0WEBPVP8 " + bytes(24)
-PDF = b"%PDF-1.7\n" + bytes(range(256)) * 20
+PDF = b"%PDF-1.7\n" + bytes(range(256)) * 10
 
 
 @pytest.fixture(params=[ServerVariant("stdio"), ServerVariant("http", "postgres")], ids=str)
@@ -303,7 +303,7 @@ def test_another_binary_is_an_embedded_resource_or_a_link(agent: AgentCalls) -> 
         "mimeType": "application/pdf",
         "blob": encoded(PDF),
     }
-    large = PDF * 10
+    large = PDF * 20
     agent.data("save_resource", uri="file:///b.pdf", base64=encoded(large))
     (block,), described = agent.read("file:///b.pdf")
     assert block == {
@@ -322,9 +322,9 @@ def test_another_binary_is_an_embedded_resource_or_a_link(agent: AgentCalls) -> 
 @pytest.mark.parametrize("character", ["x", '"', "\\", "é"])
 def test_the_longest_description_fits_into_the_smallest_result(agent: AgentCalls, character: str) -> None:
     texts = {"title": character * 200, "description": character * 4000}
-    uri = "file:///" + "u" * 2040
+    uri = "file:///" + "u" * 300
     agent.data("save_resource", uri=uri, name="r" * 255, content="x" * 50_000, **texts)
-    agent.data("save_resource", uri=f"{uri[:-1]}/", name="b" * 255, base64=encoded(PDF * 10), **texts)
+    agent.data("save_resource", uri=f"{uri[:-1]}/", name="b" * 100, base64=encoded(PDF * 20), **texts)
     declared = [{"name": f"a{n}_{'y' * 90}", "description": character * 4000} for n in range(50)]
     tags = [f"{n:02}{'t' * 48}" for n in range(50)]
     agent.data("save_prompt", name="p" * 255, content="x" * 50_000, arguments=declared, tags=tags, **texts)
@@ -344,12 +344,12 @@ def test_the_longest_description_fits_into_the_smallest_result(agent: AgentCalls
     for _ in range(3):
         agent.data("task_update", ref=long, comment=character * 10_000)
     changes = [row["ref"] for row in agent.data("history", limit=4)["changes"]]
-    for ref in (uri, "r" * 255, "b" * 255, "p" * 255, long, *changes):
+    for ref in (uri, "r" * 255, "b" * 100, "p" * 255, long, *changes):
         # The limit is checked by `AgentCalls.call`.
         blocks, described = agent.read(ref, max_tokens=1000)
         assert blocks
         assert described["kind"] in ("resource", "prompt", "task", "change")
-        assert blocks[0]["type"] == ("resource_link" if ref == "b" * 255 else "text")
+        assert blocks[0]["type"] == ("resource_link" if ref == "b" * 100 else "text")
     _, described = agent.read("p" * 255, max_tokens=1000)
     assert len(described.get("arguments", [])) + described["more_arguments"] == 50
 

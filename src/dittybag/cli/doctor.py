@@ -149,7 +149,7 @@ def _print(health: DoctorReport, *, fixed: bool) -> None:
         [(cost.profile, *(f"{n:,}" for n in (cost.tools, cost.bytes, cost.tokens))) for cost in health.costs],
         right=(1, 2, 3),
     )
-    click.echo("Size of the tool definitions of each profile; tokens are estimated at four bytes each")
+    click.echo("Size of the tool definitions of each profile; tokens are estimated, rather too high")
     errors, warnings = _count(health, "error"), _count(health, "warning")
     click.echo()
     colour = "red" if errors else "yellow" if warnings else "green"

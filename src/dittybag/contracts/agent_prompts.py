@@ -13,14 +13,12 @@ from dittybag.contracts.error_formats import bounded_json_error
 from dittybag.contracts.prompt_rendering import render_library_prompt, render_stored_prompt
 from dittybag.contracts.references import Ref, find_item, ref_of
 from dittybag.contracts.result_size import (
-    CHARACTERS_PER_TOKEN,
     LONGEST_RESULT,
     MAX_TOKENS,
     TokenLimit,
-    json_length,
+    json_tokens,
     piece_members,
     require_offset,
-    text_length,
     text_piece,
 )
 from dittybag.contracts.saved_versions import SAVED, IfVersion, require_if_version, retry_if_changed
@@ -39,9 +37,9 @@ from dittybag.services.entity_writes import given_fields
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.template_arguments import describe_found
 
-#: The members of a result around the messages, and around each of them.
-_ROOM_AROUND_MESSAGES: Final = 800
-_ROOM_AROUND_MESSAGE: Final = 100
+#: The tokens of a result around the messages, and around each of them.
+_ROOM_AROUND_MESSAGES: Final = 150
+_ROOM_AROUND_MESSAGE: Final = 20
 
 
 class UsePrompt(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -105,7 +103,7 @@ def _rendered_piece(ref: str, rendered: PromptResult, arguments: UsePrompt) -> T
     described: JsonObject = {"ref": ref}
     if rendered.description is not None:
         described["description"] = clip(rendered.description)
-    room = arguments.max_tokens * CHARACTERS_PER_TOKEN - _ROOM_AROUND_MESSAGES - _sent_twice(described)
+    room = arguments.max_tokens - _ROOM_AROUND_MESSAGES - json_tokens(described)
     messages = _messages_from(parts, arguments.offset, room)
     end = arguments.offset + sum(len(message["text"]) for message in messages)
     return json_result(described | {"messages": messages} | piece_members(arguments.offset, end, total))
@@ -116,7 +114,7 @@ def _text_of(content: object) -> str:
 
 
 def _messages_from(parts: Sequence[tuple[str, str]], offset: int, room: int) -> list[JsonObject]:
-    """Return the messages from a character on that need at most `room` characters, but at least one."""
+    """Return the messages from a character on that have at most `room` tokens, but at least one."""
     messages: list[JsonObject] = []
     for role, text in parts:
         start, offset = offset, max(offset - len(text), 0)
@@ -125,17 +123,12 @@ def _messages_from(parts: Sequence[tuple[str, str]], offset: int, room: int) -> 
         room -= _ROOM_AROUND_MESSAGE
         if messages and room <= 0:
             break
-        piece = text_piece(text, start, room, _sent_twice)
+        piece = text_piece(text, start, room)
         messages.append({"role": role, "text": piece})
-        room -= _sent_twice(piece)
+        room -= json_tokens(piece)
         if start + len(piece) < len(text):
             break
     return messages
-
-
-def _sent_twice(value: object) -> int:
-    """Return the number of characters of a value as text and as structured content."""
-    return json_length(value) + text_length(value)
 
 
 # Saving

@@ -24,13 +24,12 @@ from dittybag.contracts.references import (
     ref_of,
 )
 from dittybag.contracts.result_size import (
-    CHARACTERS_PER_TOKEN,
     LONGEST_RESULT,
     TokenLimit,
+    json_tokens,
     piece_members,
     require_offset,
     take_fitting,
-    text_length,
     text_piece,
 )
 from dittybag.contracts.skill_extension import SCHEME
@@ -45,6 +44,7 @@ from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.domain.text import one_line
 from dittybag.domain.times import iso
+from dittybag.domain.token_estimate import estimate_tokens
 from dittybag.protocol.features import MaybeAwaitable, ResourceReturn, await_if_needed, to_read_result
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.types import (
@@ -74,8 +74,8 @@ _IMAGE_BEGINNINGS: Final = {
 _DESCRIPTION: Final = 300
 #: Maximum number of characters of a text beside the content if there is little room.
 _SHORT: Final = 60
-#: The members of a description around the content.
-_ROOM_AROUND_CONTENT: Final = 600
+#: The tokens of a description around the content.
+_ROOM_AROUND_CONTENT: Final = 150
 
 
 class Read(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -97,7 +97,7 @@ class Read(Struct, kw_only=True, forbid_unknown_fields=True):
     meta={"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": LONGEST_RESULT},
 )
 async def read(call: ToolCall, arguments: Read) -> ToolResult:
-    room = arguments.max_tokens * CHARACTERS_PER_TOKEN
+    room = arguments.max_tokens
     ref = checked_ref(arguments.ref)
     # A file of a skill comes before a stored resource with its URI, as in `resources/read`.
     item = None if ref[: len(SCHEME)].lower() == SCHEME else await look_up_item(call, ref)
@@ -219,7 +219,7 @@ async def _read_change(call: ToolCall, seq: int, arguments: Read) -> ToolResult:
 
 
 def _description(item: Item, room: int) -> JsonObject:
-    """Return what is known about an item beside its content, in at most about `room` characters."""
+    """Return what is known about an item beside its content, in at most about `room` tokens."""
     described: JsonObject = {"ref": ref_of(item), "kind": kind_of_item(item)}
     title = item.label if isinstance(item, Prompt) else item.title
     described |= {} if title is None else {"title": title}
@@ -240,9 +240,9 @@ def _description(item: Item, room: int) -> JsonObject:
 
 
 def _shortened(described: JsonObject, room: int) -> JsonObject:
-    """Return a description whose longest texts are cut if it has more than `room` characters."""
-    for name in ("description", "title", "name", "actor", "action"):
-        if text_length(described) <= room:
+    """Return a description whose longest texts are cut if it has more than `room` tokens."""
+    for name in ("description", "title", "name", "actor", "action", "assignee"):
+        if json_tokens(described) <= room:
             break
         if name in described:
             described = described | {name: clip(one_line(described[name]), _SHORT)}
@@ -268,9 +268,9 @@ def _argument(argument: Argument) -> JsonObject:
 def _text_result(text: str, arguments: Read, described: JsonObject) -> ToolResult:
     """Return a piece of a text, and in a second block what is known about it."""
     offset = 0 if arguments.offset is UNSET else arguments.offset
-    room = arguments.max_tokens * CHARACTERS_PER_TOKEN - _ROOM_AROUND_CONTENT
+    room = arguments.max_tokens - _ROOM_AROUND_CONTENT
     require_offset(offset, len(text))
-    piece = text_piece(text, offset, room - text_length(described))
+    piece = text_piece(text, offset, room - json_tokens(described), estimate_tokens)
     blocks = [Text(text=piece)] if text or described["kind"] != "task" else []
     where = piece_members(offset, offset + len(piece), len(text))
     return _result(*blocks, described=described | where)
@@ -312,9 +312,12 @@ def _is_image(mime_type: str, content: bytes) -> bool:
 
 
 def _bytes_in(uri: str, arguments: Read, described: JsonObject) -> int:
-    """Return how many bytes fit into the result as base64: a multiple of three, which needs no padding."""
-    room = arguments.max_tokens * CHARACTERS_PER_TOKEN - _ROOM_AROUND_CONTENT
-    return (room - text_length(described) - len(uri)) // 4 * 3
+    """Return how many bytes fit into the result as base64: a multiple of three, which needs no padding.
+
+    A character of base64 is hardly less than a token.
+    """
+    room = arguments.max_tokens - _ROOM_AROUND_CONTENT
+    return (room - json_tokens(described) - estimate_tokens(uri)) // 4 * 3
 
 
 def _binary_piece(content: bytes, offset: int, arguments: Read, described: JsonObject) -> ToolResult:

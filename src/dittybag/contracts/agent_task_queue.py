@@ -9,13 +9,7 @@ from msgspec.structs import replace
 
 from dittybag.contracts.agent_tasks import Fence, task_tool
 from dittybag.contracts.references import Ref, find_task, require_projects
-from dittybag.contracts.result_size import (
-    CHARACTERS_PER_TOKEN,
-    MAX_TOKENS,
-    json_length,
-    text_length,
-    text_piece,
-)
+from dittybag.contracts.result_size import MAX_TOKENS, take_fitting, text_piece
 from dittybag.contracts.task_rows import ROW, brief, comment_rows, task_fields, task_row
 from dittybag.contracts.tool_specs import ADDS, REPLACES, ToolCall, array_schema, json_result
 from dittybag.domain.claims import DEFAULT_LEASE, MAX_LEASE, MAX_WAIT, MIN_LEASE, parse_duration
@@ -29,7 +23,7 @@ from dittybag.services.task_queue import ClaimedTask, ClaimRequest
 from dittybag.services.workspace import Workspace
 
 #: The room for a claimed task in characters. Results have everything twice.
-_ROOM: Final = MAX_TOKENS * CHARACTERS_PER_TOKEN - 2_000
+_ROOM: Final = MAX_TOKENS - 500
 #: Comments that are shown with what was done before, at most this many of each task, the last ones.
 _LAST_COMMENTS: Final = 3
 
@@ -172,7 +166,7 @@ def _claimed(claimed: ClaimedTask) -> JsonObject:
         shown["comments"] = comments
     if before := _last([_outcome(item) for item in claimed.done_before], _ROOM // 4):
         result["done_before"] = before
-    if links := _first(task.links, _ROOM // 8):
+    if links := take_fitting(task.links, _ROOM // 8):
         result["links"] = links
     is_whole = (
         shown.get("notes", "") == (task.notes or "")
@@ -184,7 +178,7 @@ def _claimed(claimed: ClaimedTask) -> JsonObject:
 
 
 def _notes(task: Task, room: int) -> JsonObject:
-    return {"notes": text_piece(task.notes, 0, room, _size)} if task.notes else {}
+    return {"notes": text_piece(task.notes, 0, room)} if task.notes else {}
 
 
 def _outcome(task: Task) -> JsonObject:
@@ -197,25 +191,9 @@ def _clipped(comment: Comment) -> Comment:
     return replace(comment, text=clip(comment.text, 500))
 
 
-def _size(value: Any) -> int:
-    """Return the number of characters of a value in a result, which has it as data and in a text."""
-    return json_length(value) + text_length(value)
-
-
-def _first(items: tuple[Any, ...] | list[Any], room: int) -> list[Any]:
-    """Return the first items that fit."""
-    shown: list[Any] = []
-    for item in items:
-        room -= _size(item) + 2
-        if room < 0:
-            break
-        shown.append(item)
-    return shown
-
-
 def _last(items: list[Any], room: int) -> list[Any]:
     """Return the last items that fit."""
-    return _first(items[::-1], room)[::-1]
+    return take_fitting(items[::-1], room)[::-1]
 
 
 @task_tool(

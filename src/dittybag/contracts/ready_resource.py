@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from dittybag.contracts.agent_task_queue import queue_project
-from dittybag.contracts.result_size import CHARACTERS_PER_TOKEN, MAX_TOKENS, json_length
+from dittybag.contracts.result_size import MAX_TOKENS, take_fitting
 from dittybag.contracts.task_rows import task_row
 from dittybag.domain.projects import NEW_PROJECT
 from dittybag.protocol.jsonrpc import encode
-from dittybag.protocol.types import JsonObject, ResourceInfo, ResourceTemplateInfo
+from dittybag.protocol.types import ResourceInfo, ResourceTemplateInfo
 from dittybag.services.caller import Caller
 from dittybag.services.task_queue import ClaimRequest, ReadyTasks
 from dittybag.services.workspace import Workspace
@@ -37,12 +37,5 @@ async def ready_content(workspace: Workspace, caller: Caller) -> str:
     else:
         request = ClaimRequest(project=await queue_project(workspace, caller))
         found = await workspace.task_queue.ready(caller, request, limit=_MAX_LISTED)
-    room = MAX_TOKENS * CHARACTERS_PER_TOKEN
-    rows: list[JsonObject] = []
-    for task in found.tasks:
-        row = task_row(task)
-        room -= json_length(row)
-        if room < 0:
-            break
-        rows.append(row)
+    rows = take_fitting([task_row(task) for task in found.tasks], MAX_TOKENS)
     return encode({"total": found.total, "tasks": rows}).decode()

@@ -1,9 +1,8 @@
-"""Results that fit: the size of a result in tokens, lists cut to what fits, and texts in pieces.
+"""Results that fit: lists cut to what fits into a number of tokens, and texts in pieces.
 
-A token is estimated as four characters of the JSON of the whole result: clients and models count differently,
-and this is near enough. Lists send their rows twice, as text for clients that read only `content`, and as
-`structuredContent` for those that read only that; both count. The data of images and audio does not count:
-models see it in another way, and it has limits of its own.
+Tokens are those that `dittybag.domain.token_estimate` finds in the text of a result. The structured content
+says the same again, for clients that read only that. The data of images and audio does not count: models see
+it in another way, and it has limits of its own.
 """
 
 from __future__ import annotations
@@ -12,58 +11,40 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Final, TypeVar
 
 from msgspec import Meta
-from msgspec.structs import replace
 
 from dittybag.contracts.tool_specs import json_result
 from dittybag.domain.errors import Problem, require
+from dittybag.domain.token_estimate import estimate_tokens
 from dittybag.protocol.jsonrpc import encode
-from dittybag.protocol.types import Audio, Image, JsonObject, ToolResult
+from dittybag.protocol.types import JsonObject, ToolResult
 
 T = TypeVar("T")
 
 #: Maximum size of a result, unless the caller says otherwise.
 MAX_TOKENS: Final = 8_000
-CHARACTERS_PER_TOKEN: Final = 4
 #: What a caller can choose as the maximum size: room for the shortest description, and what clients accept.
 TokenLimit = Annotated[int, Meta(ge=1000, le=100_000)]
-LONGEST_RESULT: Final = 100_000 * CHARACTERS_PER_TOKEN
+#: A piece of text has at most this many characters for each token, so that clients accept it.
+_CHARACTERS: Final = 4
+LONGEST_RESULT: Final = 100_000 * _CHARACTERS
 
-#: The members around the rows of a list: totals, and how to go on.
-_ROOM_AROUND_ROWS: Final = 2_000
+#: The tokens of the members around the rows of a list: totals, and how to go on.
+_ROOM_AROUND_ROWS: Final = 300
 #: A piece of text ends at most this many characters earlier to keep combined characters together.
 _MAX_BACK: Final = 32
 
 
-def count_tokens(result: ToolResult) -> int:
-    """Return the size of a result."""
-    content = tuple(
-        replace(block, data=b"") if isinstance(block, Image | Audio) else block for block in result.content
-    )
-    return -(-len(encode(replace(result, content=content)).decode()) // CHARACTERS_PER_TOKEN)
-
-
-def json_length(value: object) -> int:
-    """Return the number of characters of a value in JSON."""
-    return len(encode(value).decode())
-
-
-def text_length(value: object) -> int:
-    """Return the number of characters of a value as JSON in a text block, which is JSON again."""
-    return json_length(encode(value).decode())
+def json_tokens(value: object) -> int:
+    """Return the number of tokens of a value in JSON."""
+    return estimate_tokens(encode(value).decode())
 
 
 def list_result(
     name: str, rows: Sequence[JsonObject], describe: Callable[[int], JsonObject], max_tokens: int = MAX_TOKENS
 ) -> ToolResult:
     """Return as many rows as fit. `describe`: the other members of the result for a number of rows."""
-    room = max_tokens * CHARACTERS_PER_TOKEN - _ROOM_AROUND_ROWS
-    shown = 0
-    for row in rows:
-        room -= json_length(row) + text_length(row)
-        if room < 0:
-            break
-        shown += 1
-    return json_result({name: list(rows[:shown]), **describe(shown)})
+    shown = take_fitting(rows, max_tokens - _ROOM_AROUND_ROWS)
+    return json_result({name: shown, **describe(len(shown))})
 
 
 def rest_of(total: int, offset: int, shown: int) -> JsonObject:
@@ -75,10 +56,10 @@ def rest_of(total: int, offset: int, shown: int) -> JsonObject:
 
 
 def take_fitting(items: Sequence[T], room: int) -> list[T]:
-    """Return the first items that have together at most `room` characters in a text block."""
+    """Return the first items that have together at most `room` tokens in JSON."""
     taken: list[T] = []
     for item in items:
-        room -= text_length(item) + 1
+        room -= json_tokens(item) + 1
         if room < 0:
             break
         taken.append(item)
@@ -95,10 +76,10 @@ def piece_members(offset: int, end: int, total: int, unit: str = "characters") -
     return members
 
 
-def text_piece(text: str, offset: int, room: int, measure: Callable[[str], int] = json_length) -> str:
-    """Return the piece of a text from `offset` on that needs at most `room` characters.
+def text_piece(text: str, offset: int, room: int, measure: Callable[[str], int] = json_tokens) -> str:
+    """Return the piece of a text from `offset` on that has at most `room` tokens.
 
-    `measure`: how many a text needs. A piece has at least one character.
+    `measure`: how many a text has. A piece has at least one character.
     """
     end = _end_of_piece(text, offset, max(room, 1), measure)
     return text[offset:end]
@@ -111,7 +92,7 @@ def require_offset(offset: int, total: int) -> None:
 
 
 def _end_of_piece(text: str, start: int, room: int, measure: Callable[[str], int]) -> int:
-    fits, end = start, min(len(text), start + room)
+    fits, end = start, min(len(text), start + room * _CHARACTERS)
     if measure(text[start:end]) <= room:
         fits = end
     while fits < end:

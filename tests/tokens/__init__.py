@@ -1,1 +1,0 @@
-"""The estimate of tokens, compared with real tokenizers."""
