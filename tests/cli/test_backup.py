@@ -65,12 +65,6 @@ def test_json_output_of_backup_and_restore(tmp_path: Path, home: Path) -> None:
     assert projects(home, "--db", str(previous)) == ["default", "first", "second"]
 
 
-def test_a_workspace_is_backed_up_by_name(tmp_path: Path, home: Path) -> None:
-    dittybag(home, "project", "create", "notes", "--workspace", "other")
-    dittybag(home, "backup", "create", str(tmp_path / "b.db"), "--workspace", "other")
-    assert projects(home, "--db", str(tmp_path / "b.db")) == ["default", "notes"]
-
-
 def test_existing_files_are_overwritten_only_with_force(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "b.db"
     file.write_text("dear diary")

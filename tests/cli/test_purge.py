@@ -141,9 +141,8 @@ def test_tasks_deleted_items_and_projects_are_named(commands: Commands) -> None:
 
 def test_a_dry_run_and_a_missing_confirmation_change_nothing(commands: Commands) -> None:
     before = history(commands)
-    assert (
-        commands.run("purge", "review", "--dry-run").stdout == "delete and purge prompt review: 2 versions\n"
-    )
+    planned = commands.run("purge", "review", "--dry-run").stdout
+    assert planned == "delete and purge prompt review: 2 versions\n"
     assert commands.data("purge", "review", "--keep-current", "--dry-run")["purged"] is False
     assert "--yes" in commands.run("purge", "review", status=1).stderr
     assert commands.error("purge", "review", status=1) == "NOT_CONFIRMED"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dittybag.cli.param_types import parse_expiry
-from tests.cli.cli_runner import data, dittybag, failure
+from tests.cli.cli_runner import data, dittybag
 
 
 def create_token(home: Path, *options: str) -> str:
@@ -43,37 +43,16 @@ def test_users_are_added_listed_disabled_and_enabled(tmp_path: Path) -> None:
     create_token(tmp_path, "--user", "alice", "--scope", "read")
 
 
-def test_json_output_of_users(tmp_path: Path) -> None:
-    added = data(dittybag(tmp_path, "user", "add", "alice", "--json"))
-    assert added == {"name": "alice", "created_at": added["created_at"], "disabled_at": None}
-    assert data(dittybag(tmp_path, "user", "list", "--json")) == {"users": [added]}
-    create_token(tmp_path, "--user", "alice", "--scope", "read")
-    disabled = data(dittybag(tmp_path, "user", "disable", "alice", "--json"))
-    assert disabled["revoked"] == [1]
-    assert disabled["disabled_at"] is not None
-    assert data(dittybag(tmp_path, "user", "enable", "alice", "--json")) == added
-
-
 def test_only_the_token_is_printed_to_standard_output(tmp_path: Path) -> None:
     dittybag(tmp_path, "user", "add", "alice")
-    result = dittybag(
-        tmp_path,
-        "token",
-        "create",
-        "--user",
-        "ALICE",
-        "--scope",
-        "write",
-        "--label",
-        "laptop",
-        "--expires",
-        "30d",
-    )
+    create = ("token", "create", "--user", "ALICE", "--scope", "write")
+    result = dittybag(tmp_path, *create, "--label", "laptop", "--expires", "30d")
     assert re.fullmatch(r"dittybag_[A-Za-z0-9_-]{49}\n", result.stdout)
     assert re.fullmatch(
         r"Token 1 for alice \(write, until \d{4}-\d\d-\d\dT[\d:]+Z\)\. It is shown only once:\n",
         result.stderr,
     )
+    assert data(dittybag(tmp_path, *create, "--json"))["token"].startswith("dittybag_")
 
 
 def test_tokens_are_listed_and_revoked(tmp_path: Path) -> None:
@@ -87,16 +66,7 @@ def test_tokens_are_listed_and_revoked(tmp_path: Path) -> None:
     listed = dittybag(tmp_path, "token", "list").stdout
     lines = listed.splitlines()
     assert lines[0].split() == ["id", "user", "scope", "token", "state", "expires", "used", "label"]
-    assert lines[1].split() == [
-        "1",
-        "alice",
-        "read",
-        f"...{tokens[0][-4:]}",
-        "active",
-        "never",
-        "never",
-        "laptop",
-    ]
+    assert " ".join(lines[1].split()) == f"1 alice read ...{tokens[0][-4:]} active never never laptop"
     assert lines[2].split()[5].startswith("2199-12-3")
     for token in tokens:
         assert token not in listed
@@ -115,24 +85,12 @@ def test_tokens_are_listed_and_revoked(tmp_path: Path) -> None:
         (2, "active"),
         (3, "revoked"),
     ]
-    assert set(everything[0]) == {
-        "id", "user", "scope", "label", "hint", "state", "created_at", "expires_at", "revoked_at", "used_at",
-    }  # fmt: skip
     assert data(dittybag(tmp_path, "token", "revoke", "2", "--json")) == {"revoked": [2]}
     none = dittybag(tmp_path, "token", "list")
     assert (none.stdout, none.stderr) == (
         "",
         "No tokens found\nhint: to create a token, run: dittybag token create --user NAME --scope write\n",
     )
-
-
-def test_json_output_of_a_new_token_contains_it(tmp_path: Path) -> None:
-    dittybag(tmp_path, "user", "add", "alice")
-    made = data(dittybag(tmp_path, "token", "create", "--user", "alice", "--scope", "read", "--json"))
-    assert made["token"].startswith("dittybag_")
-    assert (made["id"], made["user"], made["scope"], made["state"]) == (1, "alice", "read", "active")
-    error = failure(dittybag(tmp_path, "token", "revoke", "5", "--json", status=3))
-    assert error["code"] == "TOKEN_NOT_FOUND"
 
 
 NOW = datetime(2026, 11, 15, 14, 30, tzinfo=timezone(timedelta(hours=1)))
