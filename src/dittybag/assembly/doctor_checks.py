@@ -114,7 +114,7 @@ def run_checks(settings: Settings, report: ReportProgress) -> DoctorReport:
 
         name = database_name(settings.database)
         report("Connecting to the database")
-        findings += _run_check("database", lambda: database_findings(settings.database))
+        findings += _run_check("database", lambda: database_findings(settings))
     report("Reading the libraries")
     findings += _run_check("libraries", lambda: _libraries(settings))
     return DoctorReport(name, findings, tool_costs())
@@ -215,10 +215,15 @@ def _inside(settings: Settings, report: ReportProgress) -> Iterator[Finding]:
             message = "A purge was interrupted: purged content may still be in free pages of the file"
             fix = f"dittybag purge --resume{database_option(settings)}"
             yield Finding("warning", "purge", message, fix)
-        if tasks := integrity_check.unheld_tasks(connection):
-            message = f"Nobody is given these tasks in work, whose claims are gone: {summarise(tasks)}"
-            fix = f"dittybag task release {tasks[0]}{database_option(settings)}, and so on"
-            yield Finding("warning", "tasks", message, fix)
+        yield from task_findings(integrity_check.unheld_tasks(connection), settings)
+
+
+def task_findings(unheld: list[int], settings: Settings) -> Iterator[Finding]:
+    """Name the tasks in work whose claims are gone."""
+    if unheld:
+        message = f"Nobody is given these tasks in work, whose claims are gone: {summarise(unheld)}"
+        fix = f"dittybag task release {unheld[0]}{database_option(settings)}, and so on"
+        yield Finding("warning", "tasks", message, fix)
 
 
 def schema_finding(number: int, *, copy: str) -> Finding:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from dittybag.domain.progress import ReportProgress
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
+from dittybag.storage.sql.unheld_tasks import unheld_tasks_query
 from dittybag.storage.sqlite.migrations.sqlite_migrations import create_schema
 
 CheckedPart = Literal["structure", "schema", "references", "contents", "index"]
@@ -47,20 +48,9 @@ def has_pending_purge(connection: apsw.Connection) -> bool:
     return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM pending_purges)").get)
 
 
-#: The change log says whether a task was claimed: who put it in work was given it at once, or is an agent.
-#: A task that a person had and put in work has no claim.
-_UNHELD: Final = """
-SELECT id FROM tasks WHERE status = 'doing' AND id NOT IN (SELECT task FROM claims) AND EXISTS (
-    SELECT 1 FROM changes WHERE kind = 'task' AND entity = CAST(tasks.id AS TEXT)
-    AND (interface = 'mcp' OR before ->> 'assignee' IS NOT after ->> 'assignee')
-    AND after ->> 'status' = 'doing' AND after ->> 'assignee' = tasks.assignee
-    AND substr(actor, 1, length(tasks.assignee)) = tasks.assignee)
-ORDER BY id"""
-
-
 def unheld_tasks(connection: apsw.Connection) -> list[int]:
-    """Return the tasks in work that an agent claimed and whose claim is gone: nobody is given them."""
-    return [task for (task,) in connection.execute(_UNHELD)]
+    """Return the tasks in work that were claimed and whose claim is gone."""
+    return [task for (task,) in connection.execute(unheld_tasks_query())]
 
 
 def check_structure(connection: apsw.Connection) -> list[IntegrityProblem]:
