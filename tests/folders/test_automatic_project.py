@@ -103,44 +103,6 @@ def test_a_repository_with_its_data_elsewhere_is_its_own_top(git_machine: Machin
     assert machine.projects() == {"website": [str(top)]}
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "gitdir: /nowhere/.git/worktrees/x\n",
-        "gitdir:",
-        "",
-        "not Git",
-        "gitdir: " + "x" * 10_000,
-        "gitdir: \0",
-    ],
-    ids=["nowhere", "empty path", "empty", "other text", "too long", "NUL"],
-)
-def test_a_git_file_that_leads_nowhere_marks_the_top(machine: Machine, content: str) -> None:
-    machine.repository("outer")
-    broken = machine.folder("outer", "broken")
-    (broken / ".git").write_text(content)
-    assert machine.write(machine.folder("outer", "broken", "sub")) == "broken"
-
-
-def test_a_folder_cannot_claim_to_be_a_worktree(git_machine: Machine) -> None:
-    """The repository must know the worktree: the folder may come from somewhere else."""
-    machine = git_machine
-    top = machine.checkout("website")
-    machine.git(top, "worktree", "add", "-q", "../fix")
-    machine.write(top, "secret")
-    downloaded = machine.folder("downloaded")
-    (downloaded / ".git").write_text((machine.path / "fix" / ".git").read_text())
-    assert machine.read(downloaded) == []
-    assert machine.write(downloaded) == "downloaded"
-    # Nor with data of its own.
-    for name, back in (("hostile", "../.git"), ("broken", "\0")):
-        hostile, claimed = machine.folder(name), machine.folder(name, "data")
-        (hostile / ".git").write_text("gitdir: data")
-        (claimed / "commondir").write_text(f"{top}/.git")
-        (claimed / "gitdir").write_text(back)
-        assert machine.write(hostile) == name
-
-
 def test_a_link_leads_to_the_same_project(machine: Machine) -> None:
     top = machine.repository("real", "website")
     (machine.path / "shortcut").symlink_to(top)

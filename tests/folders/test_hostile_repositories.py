@@ -88,6 +88,13 @@ LAYOUTS: dict[str, Layout] = {
         "vendor": Path("../bare.git"),
         ".git": "gitdir: vendor/worktrees/one\n",
     },
+    "back to nowhere": claim("data", "../../website/.git", "\0"),
+    "nowhere": {".git": "gitdir: /nowhere/.git/worktrees/x\n"},
+    "empty path": {".git": "gitdir:"},
+    "empty": {".git": ""},
+    "other text": {".git": "not Git"},
+    "too long": {".git": "gitdir: " + "x" * 10_000},
+    "NUL": {".git": "gitdir: \0"},
     "back to its worktree": claim("data", "../../website/.git", "../../fix/.git"),
 }
 
