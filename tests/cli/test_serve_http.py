@@ -126,22 +126,15 @@ def start_error(home: Path, address: str, status: int = 2) -> str:
     ("address", "named"),
     [
         ("0.0.0.0:0", "0.0.0.0"),
-        ("0.0.0.0", "0.0.0.0"),
         ("[::]:0", "::"),
-        ("::", "::"),
         ("::1:0", "::1:0"),
-        ("[::]", "::"),
         ("[::ffff:0.0.0.0]:0", "::ffff:0.0.0.0"),
         ("192.168.0.7:8765", "192.168.0.7"),
-        ("10.0.0.1:0", "10.0.0.1"),
         ("[fe80::1]:0", "fe80::1"),
         ("example.org:0", "example.org"),
-        ("dittybag", "dittybag"),
         ("127.0.0.1.example.org:0", "127.0.0.1.example.org"),
-        ("localhost.example.org:0", "localhost.example.org"),
         ("127.1:0", "127.1"),
         ("2130706433:0", "2130706433"),
-        ("1127.0.0.1:0", "1127.0.0.1"),
         ("127.0.0.1,0.0.0.0:0", "127.0.0.1,0.0.0.0"),
     ],
 )
@@ -299,15 +292,12 @@ def test_missing_parts_of_an_address_have_defaults(address: str, expected: tuple
 
 
 @pytest.mark.parametrize(
-    "address", ["127.0.0.1:x", "127.0.0.1:-1", "127.0.0.1:65536", ":70000", "localhost:80.", "[::1]:x"]
+    "address",
+    ["127.0.0.1:x", "127.0.0.1:-1", "127.0.0.1:65536", ":70000", "localhost:80.", "[::1]:x", "127.0.0.1:²"],
 )
 def test_an_invalid_port_is_rejected(tmp_path: Path, address: str) -> None:
     example = "--http must be an address such as 127.0.0.1:8765"
     assert start_error(tmp_path, address) == f"error: {example}, not '{address}'"
-
-
-def test_a_port_in_other_digits_is_rejected(tmp_path: Path) -> None:
-    assert start_error(tmp_path, "127.0.0.1:²").startswith("error: --http must be an address such as")
 
 
 def test_an_invalid_address_is_rejected(tmp_path: Path) -> None:
@@ -376,15 +366,6 @@ def test_an_unknown_path_points_to_the_mcp_endpoint(shared_server: HttpServerPro
     response = shared_server.get(path)
     assert response.status == 404
     assert "/mcp" in response.json()["error"]
-
-
-@pytest.mark.parametrize("path", [*PATHS, "/mcp", "/nothing"])
-def test_host_and_origin_are_checked_on_every_path(shared_server: HttpServerProcess, path: str) -> None:
-    for method in ("GET", "POST", "HEAD", "DELETE"):
-        elsewhere = shared_server.ask(method, path, b"{}", {"Host": "evil.example"})
-        assert elsewhere.status == 421
-        foreign = shared_server.ask(method, path, b"{}", {"Origin": "https://evil.example"})
-        assert foreign.status == 403
 
 
 # Health
@@ -498,29 +479,6 @@ def scrape_metrics(server: HttpServerProcess) -> dict[Sample, float]:
     assert response.status == 200
     assert response.headers["content-type"] == "text/plain; version=0.0.4"
     return parse_samples(response.body.decode())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "dittybag 1\n",
-        "# TYPE a gauge\na 1\n",
-        "# HELP a A.\n# TYPE a gauge\nb 1\n",
-        "# HELP a A.\n# TYPE a gauge\na 1",
-        "# HELP a A.\n# TYPE a gauge\na one\n",
-        "# HELP a A.\n# TYPE a gauge\na 1\na 1\n",
-        '# HELP a A.\n# TYPE a gauge\na{x="1" } 1\n',
-        '# HELP a A.\n# TYPE a gauge\na{x="\\q"} 1\n',
-        "# HELP a A.\n# TYPE a gauge\n\na 1\n",
-        "# HELP a A.\n# TYPE a counter\na 1\n",
-        '# HELP a A.\n# TYPE a histogram\na_bucket{le="1"} 2\na_bucket{le="+Inf"} 1\na_sum 1\na_count 1\n',
-        '# HELP a A.\n# TYPE a histogram\na_bucket{le="1"} 1\na_sum 1\na_count 1\n',
-        '# HELP a A.\n# TYPE a histogram\na_bucket{le="+Inf"} 1\na_count 1\n',
-    ],
-)
-def test_invalid_metrics_are_detected(text: str) -> None:
-    with pytest.raises((AssertionError, KeyError)):
-        parse_samples(text)
 
 
 def test_requests_are_counted_by_method_and_outcome(server: HttpServerProcess) -> None:
@@ -729,15 +687,6 @@ def test_every_client_is_notified_of_library_changes(tmp_path: Path, profile: st
             while listed() != ["texts:one", "texts:two"]:
                 # The server read between two of the writes; another notification follows.
                 assert first() == PROMPTS
-
-
-def test_a_closed_stream_is_removed(server: HttpServerProcess, version: str) -> None:
-    with subscribed_client(server, version) as next_notification:
-        with subscribed_client(server, version):
-            assert scrape_metrics(server)[STREAMS] == 2
-        wait_until(lambda: scrape_metrics(server)[STREAMS] == 1)
-        server.post(tool_call("create_prompt", name="one", content="Words"))
-        assert next_notification() == PROMPTS
 
 
 def test_a_low_limit_of_open_files_does_not_limit_the_connections(tmp_path: Path) -> None:
