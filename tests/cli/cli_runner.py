@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tests.forked_processes import run
+from tests.forked_processes import ForkedProcess, run
 
 
 def dittybag(
@@ -28,6 +28,16 @@ def dittybag(
     result = run("dittybag", *arguments, stdin=stdin, env=environment)
     assert result.returncode == status, result
     return result
+
+
+def output_bytes(home: Path, *arguments: str, stdin: bytes = b"") -> bytes:
+    """Return the bytes that a command prints."""
+    pipe = subprocess.PIPE
+    environment = {**os.environ, "DITTYBAG_HOME": str(home)}
+    with ForkedProcess("dittybag", *arguments, stdin=pipe, stdout=pipe, env=environment) as process:
+        output: bytes = process.communicate(stdin, timeout=30)[0]
+    assert process.returncode == 0
+    return output
 
 
 def data(result: subprocess.CompletedProcess[str]) -> Any:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +12,8 @@ import pytest
 from dittybag.domain.display import format_size
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from tests.cli.cli_runner import data, dittybag, failure
-from tests.stdio_server_process import ROOT, StdioServerProcess
+from tests.cli.pseudo_terminal import run_in_terminal
+from tests.stdio_server_process import StdioServerProcess
 
 
 @pytest.fixture
@@ -166,17 +164,7 @@ def test_a_running_server_keeps_working_after_a_restore(tmp_path: Path, home: Pa
 
 
 def test_progress_is_shown_only_on_a_terminal(tmp_path: Path, home: Path) -> None:
-    controller, terminal = os.openpty()
-    with closing(os.fdopen(controller, "rb")) as screen:
-        subprocess.run(
-            [sys.executable, "-m", "dittybag", "backup", "create", str(tmp_path / "b.db"), "--json"],
-            cwd=ROOT,
-            env={**os.environ, "DITTYBAG_HOME": str(home)},
-            stdout=subprocess.PIPE,
-            stderr=terminal,
-            timeout=30,
-            check=True,
-        )
-        os.close(terminal)
-        shown = screen.read1(1 << 16)
-    assert b"Copying pages  [####################################]  100%" in shown
+    with (tmp_path / "out").open("wb") as stdout:
+        backup = ("backup", "create", str(tmp_path / "b.db"), "--json")
+        screen = run_in_terminal(home, *backup, stdout=stdout.fileno())
+    assert "Copying pages  [####################################]  100%" in screen

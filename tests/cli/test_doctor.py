@@ -22,6 +22,7 @@ from dittybag.contracts.profiles import PROFILES
 from dittybag.domain.token_estimate import estimate_tokens
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from tests.cli.cli_runner import data, dittybag
+from tests.cli.pseudo_terminal import run_in_terminal
 from tests.repetitions import SEED, repetitions
 from tests.stdio_server_process import ROOT, StdioServerProcess
 from tests.storage.sqlite.scripted_process import drop_privileges
@@ -306,31 +307,11 @@ def test_text_output_is_aligned_and_ends_with_a_summary(home: Path) -> None:
 
 
 def test_a_terminal_gets_colours_unless_disabled(home: Path) -> None:
-    def screen(**variables: str) -> str:
-        controller, terminal = os.openpty()
-        with closing(os.fdopen(controller, "rb", buffering=0)) as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "dittybag", "doctor"],
-                cwd=ROOT,
-                env={"PATH": os.environ["PATH"], "DITTYBAG_HOME": str(home), "PYTHONUTF8": "1", **variables},
-                stdout=terminal,
-                stderr=subprocess.PIPE,
-            )
-            os.close(terminal)
-            shown = b""
-            try:
-                while chunk := output.read(1 << 16):
-                    shown += chunk
-            except OSError:
-                # Linux reports a closed terminal as an I/O error.
-                pass
-            assert process.communicate(timeout=30)[1] == b""
-        return shown.decode()
-
-    assert "\x1b[32mok" in screen()
-    plain = screen(NO_COLOR="1")
+    assert "\x1b[32mok" in run_in_terminal(home, "doctor")
+    plain = run_in_terminal(home, "doctor", variables={"NO_COLOR": "1"})
     assert "ok       versions" in plain
-    assert "\x1b" not in plain
+    # Lines of progress are erased.
+    assert "\x1b" not in plain.replace("\x1b[2K", "")
 
 
 def test_control_characters_in_names_are_replaced(tmp_path: Path, home: Path) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_runner import data, dittybag
+from tests.cli.cli_runner import data, dittybag, output_bytes
 from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
-from tests.stdio_server_process import ROOT
 
 ODD_TEXT = "1\r\n2\t\x01\u2028 \"'`;-- %_\\ 👩‍👩‍👧 שלום \ufeff\uffff e\u0301 ß\n\n"
 MANIFEST = """\
@@ -65,32 +61,12 @@ def test_options_set_the_fields_of_a_prompt(tmp_path: Path) -> None:
     assert (changed["tags"], changed["arguments"], changed["version"]) == ([], [], 2)
 
 
-def test_content_from_a_file_or_standard_input_is_stored_byte_for_byte(
-    tmp_path: Path,
-) -> None:
+def test_content_from_a_file_or_standard_input_is_stored_byte_for_byte(tmp_path: Path) -> None:
     file = tmp_path / "odd.md"
     file.write_bytes(ODD_TEXT.encode())
-    dittybag(tmp_path, "prompt", "add", "a", "--file", str(file))
-    for name, arguments in {"b": (), "c": ("-",), "d": ("-f", "-")}.items():
-        subprocess.run(
-            [sys.executable, "-m", "dittybag", "prompt", "add", name, *arguments],
-            cwd=ROOT,
-            env={**os.environ, "DITTYBAG_HOME": str(tmp_path)},
-            input=ODD_TEXT.encode(),
-            capture_output=True,
-            timeout=30,
-            check=True,
-        )
-    for name in "abcd":
-        shown = subprocess.run(
-            [sys.executable, "-m", "dittybag", "prompt", "show", name, *(["--raw"] if name == "b" else [])],
-            cwd=ROOT,
-            env={**os.environ, "DITTYBAG_HOME": str(tmp_path)},
-            capture_output=True,
-            timeout=30,
-            check=True,
-        )
-        assert shown.stdout == ODD_TEXT.encode()
+    for name, arguments in {"a": ("--file", str(file)), "b": (), "c": ("-",), "d": ("-f", "-")}.items():
+        output_bytes(tmp_path, "prompt", "add", name, *arguments, stdin=ODD_TEXT.encode())
+        assert output_bytes(tmp_path, "prompt", "show", name) == ODD_TEXT.encode()
 
 
 def test_a_prompt_is_found_by_name_id_or_title(tmp_path: Path) -> None:

@@ -14,22 +14,11 @@ import pytest
 
 from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.resources import CONTENT_BYTES
-from tests.cli.cli_runner import data, dittybag, failure
+from tests.cli.cli_runner import data, dittybag, failure, output_bytes
 from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
-from tests.forked_processes import ForkedProcess
 from tests.stdio_server_process import ROOT
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\xff\xfe"
-
-
-def output_bytes(home: Path, *arguments: str, stdin: bytes = b"") -> bytes:
-    """Return the bytes that a command prints."""
-    pipe = subprocess.PIPE
-    environment = {**os.environ, "DITTYBAG_HOME": str(home)}
-    with ForkedProcess("dittybag", *arguments, stdin=pipe, stdout=pipe, env=environment) as process:
-        output: bytes = process.communicate(stdin, timeout=30)[0]
-    assert process.returncode == 0
-    return output
 
 
 def test_a_resource_is_added_shown_listed_updated_and_deleted(tmp_path: Path) -> None:
