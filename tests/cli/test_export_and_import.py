@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import subprocess
@@ -12,13 +11,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dittybag.domain.ports import Transaction
-from dittybag.domain.prompts import Prompt
-from dittybag.library.library_folders import Directories
-from dittybag.library.library_service import LibraryService
-from dittybag.library.render.template_renderer import TemplateRenderer
-from dittybag.services.template_service import TemplateService
-from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.exchange.exchange_data import fill_database
 from tests.exchange.exchange_fixtures import dump_tables, read_files, rows
@@ -43,15 +35,6 @@ def test_a_json_export_round_trips(home: Path, tmp_path: Path) -> None:
     again = dittybag(other, "export").stdout
     assert again.encode() == file.read_bytes()
     assert "Skipped" in dittybag(other, "import", "-", stdin=again).stdout
-
-
-def test_a_folder_export_round_trips(home: Path, tmp_path: Path) -> None:
-    folder, other = tmp_path / "notes", tmp_path / "other"
-    dittybag(home, "export", str(folder))
-    assert "0 files changed" in dittybag(home, "export", str(folder)).stdout
-    assert dittybag(other, "import", str(folder)).stdout.startswith("Imported 2 projects, ")
-    dittybag(other, "export", str(tmp_path / "again"))
-    assert read_files(tmp_path / "again") == read_files(folder)
 
 
 def test_a_dittybag_database_is_imported_and_not_changed(home: Path, tmp_path: Path) -> None:
@@ -202,27 +185,13 @@ def test_prompt_files_are_imported_as_stored_prompts(tmp_path: Path) -> None:
 
 
 def test_defaults_of_a_template_are_kept(tmp_path: Path) -> None:
-    folder = tmp_path / "prompts"
+    home, folder = tmp_path / "home", tmp_path / "prompts"
     folder.mkdir()
     (folder / "story.prompty").write_text('---\ninputs:\n  topic: "a \\"b\\""\n---\nTell of {{topic}}.\n')
-    dittybag(tmp_path / "home", "import", str(folder))
-
-    async def render(**values: str) -> str:
-        store, renderer = SqliteStore(str(tmp_path / "home" / "default.db")), TemplateRenderer()
-
-        async def work(transaction: Transaction) -> Prompt:
-            found: Prompt = await transaction.find("prompt", name="story")
-            return found
-
-        try:
-            templates = TemplateService(renderer, LibraryService(Directories(str(tmp_path)), renderer))
-            return await templates.render_prompt(await store.read(work), values)
-        finally:
-            renderer.close()
-            await store.close()
-
-    assert asyncio.run(render()) == 'Tell of a "b".\n'
-    assert asyncio.run(render(topic="{{ 7 }}")) == "Tell of {{ 7 }}.\n"
+    dittybag(home, "import", str(folder))
+    render = ("prompt", "render", "story")
+    assert dittybag(home, *render).stdout == 'Tell of a "b".\n'
+    assert dittybag(home, *render, "topic={{ 7 }}").stdout == "Tell of {{ 7 }}.\n"
 
 
 def test_roles_of_prompt_files_become_role_lines(tmp_path: Path) -> None:

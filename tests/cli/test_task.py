@@ -69,7 +69,7 @@ def test_options_set_and_clear_the_fields_of_a_task(tmp_path: Path) -> None:
     )
     [comment] = added["comments"]
     assert (comment["author"], comment["text"]) == ("bob", "Begin here")
-    fields = {
+    fields: dict[str, tuple[Any, Any]] = {
         "project": ("auth", None),
         "shared": (True, False),
         "priority": (1, 1),
