@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from msgspec import Struct
 
 from dittybag.domain.changes import Action
 from dittybag.domain.entities import Entity
-from dittybag.domain.ports import EdgeRepository, Write
+from dittybag.domain.ports import Write
 from dittybag.domain.projects import Project
 from dittybag.storage.postgres.encoded_writes import EncodedWrite, encode_write, numbered
 from dittybag.storage.sql.connected_tables import ConnectedTables
 from dittybag.storage.sql.project_table import ProjectTable
 from dittybag.storage.sql.sql_transaction import SqlTransaction
+
+if TYPE_CHECKING:
+    from dittybag.storage.sql.edge_table import EdgeTable
 
 E = TypeVar("E", bound=Entity)
 
@@ -85,7 +88,7 @@ class CheckedProjects(ProjectTable):
 
 
 class CheckedTransaction(SqlTransaction):
-    """See `dittybag.domain.ports.Transaction`. Its first write or `write_all` is the last.
+    """A transaction without a lock. Its first write or `write_all` is the last.
 
     What else would write raises `LockNeeded`: the connections that it reads with cannot write.
     """
@@ -112,7 +115,7 @@ class CheckedTransaction(SqlTransaction):
         return self._checked_projects.used_cache
 
     @property
-    def edges(self) -> EdgeRepository:
+    def edges(self) -> EdgeTable:
         # A cycle may lead through tasks that are not written.
         raise LockNeeded
 

@@ -42,7 +42,7 @@ _APPLIED: Final = (
 
 
 class PostgresTransaction(SqlTransaction):
-    """See `dittybag.domain.ports.Transaction`."""
+    """A transaction whose writes are sent to the database together where they can be."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

@@ -50,7 +50,7 @@ _decode_names: Final = msgspec.json.Decoder(_Names).decode
 
 
 class ChangeTable:
-    """See `dittybag.domain.ports.ChangeRepository`."""
+    """The change log."""
 
     def __init__(self, driver: SqlDriver, native: NativeQueries) -> None:
         self._driver = driver
@@ -65,10 +65,12 @@ class ChangeTable:
         return [change_from_row(row) for row in rows]
 
     async def batch(self, batch: int, limit: int | None = None) -> list[Change]:
+        """Return the changes of a batch in order; with `limit`, the first of them."""
         most = MAX_INTEGER if limit is None else limit
         return await self._select(f"WHERE {_IN_BATCH} ORDER BY seq LIMIT $2", batch, most)
 
     async def batch_size(self, batch: int) -> int:
+        """Count the changes of a batch, including those that are hidden from the viewer."""
         sql = f"SELECT count(*) FROM changes WHERE {_IN_BATCH}"
         async with self._native.as_operator():
             return int(await self._driver.value(sql, batch))
@@ -77,12 +79,15 @@ class ChangeTable:
         return [change_from_row(row) for row in await self._find(_COLUMNS, query)]
 
     async def find_seqs(self, query: ChangeQuery) -> list[tuple[int, int]]:
+        """Return the `seq` and the size in bytes of the matching changes."""
         return [(row[0], row[1]) for row in await self._find(f"seq, {_BYTES}", query)]
 
     async def find_in_batches(self, query: ChangeQuery) -> list[tuple[int, int, int]]:
+        """Return the `seq`, the batch and the size in bytes of the matching changes."""
         return [(row[0], row[1], row[2]) for row in await self._find(f"seq, {_BATCH}, {_BYTES}", query)]
 
     async def batch_counts(self, batches: Sequence[int], query: ChangeQuery) -> list[BatchCount]:
+        """Count the changes of batches by kind and action. Of the query, only its project and user matter."""
         bindings = Bindings(self._driver.list_value(batches))
         visible = "".join(f" AND {condition}" for condition in self._visibility(query, bindings))
         groups = "batch, kind, action"
@@ -100,12 +105,14 @@ class ChangeTable:
         ]
 
     async def seen_actors(self, query: ChangeQuery) -> list[SeenActor]:
+        """Return who made the matching changes, and by which interface, the latest first."""
         sql, bindings = await self._matching("seq, actor, interface, at", query)
         groups = "actor, interface"
         sql = f"SELECT {groups}, max(seq), max(at) FROM ({sql}) AS matching GROUP BY {groups} ORDER BY 3 DESC"
         return [SeenActor(*row) for row in await self._driver.rows(sql, *bindings.values)]
 
     async def actors(self, query: ChangeQuery) -> list[str]:
+        """Return the actors of the matching changes in alphabetical order, at most `query.limit` of them."""
         found = {row[1] for row in await self._find("seq, actor", replace(query, limit=None))}
         return sorted(found)[: query.limit]
 
@@ -187,6 +194,7 @@ class ChangeTable:
         return found[0] if found else None
 
     async def last_actors(self, kind: Kind, entities: Sequence[str]) -> dict[str, str]:
+        """Return the actor of the newest change of each of these entities that exists."""
         if not entities:
             return {}
         described = ENTITY_TYPES[kind]
@@ -204,13 +212,16 @@ class ChangeTable:
         return {row[0]: row[1] for row in rows if row[1] is not None}
 
     async def newest_seq(self) -> int:
+        """Return the `seq` of the newest change."""
         return await self._driver.value("SELECT max(seq) FROM changes") or 0
 
     async def by_seqs(self, seqs: Sequence[int]) -> list[Change]:
+        """Return the changes with these sequence numbers, newest first."""
         clauses = f"WHERE {self._driver.any_of('seq', '$1')} ORDER BY seq DESC"
         return await self._select(clauses, self._driver.list_value(seqs)) if seqs else []
 
     async def window_start(self, before: int, count: int, size: int) -> int:
+        """Return the first `seq` of the last `count` changes before `before` that fit into `size` bytes."""
         sql = f"""SELECT min(seq) FROM (
                      SELECT seq, sum({_BYTES}) OVER (ORDER BY seq DESC) AS bytes
                      FROM changes WHERE seq >= $1 AND seq < $2) AS counted
@@ -220,6 +231,7 @@ class ChangeTable:
         return before if found is None else int(found)
 
     async def addresses(self, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
+        """Return the addresses of those entities that exist: an id, a URI or the name of a project."""
         described = ENTITY_TYPES[kind]
         # The log stores numeric ids as text.
         values: list[Any] = [int(text) for text in ids] if described.key == "id" else list(ids)

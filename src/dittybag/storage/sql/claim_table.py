@@ -29,7 +29,7 @@ _MAX_SORTED: Final = 1_000
 
 
 class ClaimTable:
-    """See `dittybag.domain.ports.ClaimRepository`."""
+    """Who works on which task, and what is ready to be worked on. Claims are not in the change log."""
 
     def __init__(self, driver: SqlDriver) -> None:
         self._driver = driver
@@ -49,17 +49,21 @@ class ClaimTable:
         return await self._select(self._driver.any_of("task", "$1"), self._driver.list_value(tasks))
 
     async def put(self, claim: Claim) -> None:
+        """Claim a task, or update its claim. The status of the task must be `doing`."""
         await self._driver.run(_PUT, *(getattr(claim, name) for name in _NAMES))
 
     async def renew(self, connection: str, now: int) -> int:
+        """Renew the claims of a connection that have not lapsed. Returns their number."""
         sql = "UPDATE claims SET until = CAST($2 AS bigint) + lease WHERE connection = $1 AND until > $2"
         return await self._driver.run(sql, connection, now)
 
     async def ready(self, query: ReadyQuery) -> list[int]:
+        """Return the ids of ready tasks, best first: by priority, due date and age."""
         sql, bindings = await self._ready_sql(query)
         return [row[0] for row in await self._driver.rows(sql, *bindings.values)]
 
     async def count_ready(self, query: ReadyQuery) -> int:
+        """Count the ready tasks, up to the limit of the query."""
         sql, bindings = await self._ready_sql(query)
         return int(await self._driver.value(f"SELECT count(*) FROM ({sql}) AS found", *bindings.values))
 
@@ -121,5 +125,6 @@ class ClaimTable:
         return counts.index(fewest) if fewest < _MAX_SORTED else None
 
     async def next_lapse(self, now: int) -> int | None:
+        """Return when the next claim lapses."""
         found = await self._driver.value("SELECT min(until) FROM claims WHERE until > $1", now)
         return None if found is None else int(found)

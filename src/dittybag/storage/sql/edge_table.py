@@ -19,15 +19,17 @@ _read_graph_task: Final = row_reader(GraphTask, blocked_by=json_reader(tuple[int
 
 
 class EdgeTable:
-    """See `dittybag.domain.ports.EdgeRepository`."""
+    """Which task waits for which: those that block it, and its parts."""
 
     def __init__(self, driver: SqlDriver) -> None:
         self._driver = driver
 
     async def blockers(self, tasks: Sequence[int], limit: int | None = None) -> list[tuple[int, int]]:
+        """Return a task and one that it waits for, ended or not, for each edge of these tasks."""
         return await self._edges("task, blocker", "task", tasks, limit)
 
     async def blocked(self, tasks: Sequence[int]) -> list[tuple[int, int]]:
+        """Return a task and one that waits for it, for each edge to one of these tasks."""
         return await self._edges("blocker, task", "blocker", tasks)
 
     async def _edges(
@@ -39,6 +41,7 @@ class EdgeTable:
         return [(row[0], row[1]) for row in await self._driver.rows(sql, *bindings.values)]
 
     async def leads_to(self, tasks: Sequence[int], goal: int) -> bool:
+        """Whether one of these tasks waits for another one, directly or not."""
         waits = "SELECT EXISTS (SELECT 1 FROM task_edges WHERE blocker = $1)"
         # Mostly nothing waits for the task, so that the others need not be followed.
         if not await self._driver.value(waits, goal):
@@ -47,6 +50,7 @@ class EdgeTable:
         return bool(await self._driver.value(sql, self._driver.list_value(tasks), goal))
 
     async def all_blockers(self, tasks: Sequence[int]) -> list[tuple[int, int]]:
+        """Like `blockers`, but also for all that these tasks wait for, directly or not."""
         sql = f"WITH RECURSIVE {self._reached()} SELECT task, blocker FROM reached ORDER BY task, blocker"
         return [(row[0], row[1]) for row in await self._driver.rows(sql, self._driver.list_value(tasks))]
 
@@ -59,21 +63,25 @@ class EdgeTable:
             JOIN task_edges ON task_edges.task BETWEEN reached.blocker AND reached.blocker)"""
 
     async def open_blockers(self, task: int, limit: int) -> list[int]:
+        """Return tasks that a task waits for."""
         sql = """SELECT DISTINCT blocker FROM task_edges JOIN open_tasks ON open_tasks.task = blocker
                  WHERE task_edges.task = $1 ORDER BY blocker LIMIT $2"""
         return [row[0] for row in await self._driver.rows(sql, task, limit)]
 
     async def parts(self, task: int) -> tuple[int, int]:
+        """Count the parts of a task, and how many of them are done or dropped."""
         sql = """SELECT count(*), count(*) - count(open_tasks.task) FROM task_edges
                  LEFT JOIN open_tasks ON open_tasks.task = blocker WHERE task_edges.task = $1 AND part = 1"""
         row = await self._driver.row(sql, task)
         return (0, 0) if row is None else (row[0], row[1])
 
     async def waiting(self, tasks: Sequence[int]) -> dict[int, int]:
+        """Return how many tasks each of those that are open waits for."""
         sql = f"SELECT task, waits_for FROM open_tasks WHERE {self._driver.any_of('task', '$1')}"
         return {row[0]: row[1] for row in await self._driver.rows(sql, self._driver.list_value(tasks))}
 
     async def graph(self, query: GraphQuery) -> tuple[int, list[GraphTask]]:
+        """Count the matching tasks; return the first of them."""
         bindings = Bindings(query.user)
         conditions = [visible_tasks(self._driver, query.view, bindings, "$1", table="tasks.")]
         if query.project is not None:

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 
 class RankedQueries(Protocol):
-    """The part of `dittybag.domain.ports.RankedRepository` that each database runs in its own way."""
+    """The part of `RankedTable` that each database runs in its own way."""
 
-    async def frequencies(self, terms: Sequence[SearchTerm]) -> Frequencies: ...
+    async def frequencies(self, terms: Sequence[SearchTerm]) -> Frequencies:
+        """Count all entities, their words, and those with each term, in all projects and of all users."""
 
-    async def find(self, search: StoredSearch) -> list[StoredMatch]: ...
+    async def find(self, search: StoredSearch) -> list[StoredMatch]:
+        """Return the best matches, best first; the newest first of those with equal scores."""
 
 
 class NativeQueries(Protocol):

@@ -15,7 +15,7 @@ from dittybag.storage.sql.task_visibility import visible_source
 
 
 class ProjectTable:
-    """See `dittybag.domain.ports.ProjectRepository`."""
+    """Projects."""
 
     def __init__(self, driver: SqlDriver, rows: EntityRows, native: NativeQueries) -> None:
         self._driver = driver
@@ -49,10 +49,12 @@ class ProjectTable:
         ]
 
     async def names(self, prefix: str, limit: int) -> list[str]:
+        """Return names that start with `prefix`, ignoring case."""
         rows = await self._driver.rows("SELECT name FROM projects ORDER BY name")
         return [row[0] for row in rows if fold(row[0]).startswith(fold(prefix))][:limit]
 
     async def count_contents(self, id: int, user: str, view: TaskView = OWN_TASKS) -> tuple[int, int, int]:
+        """Count the prompts and resources of a project and the open tasks of a user."""
         bindings = Bindings(id, user)
         tasks, visible = visible_source(self._driver, view, bindings, "$2")
         sql = f"""SELECT {PROMPT_COUNT},

@@ -25,7 +25,7 @@ _read_arguments: Final = json_reader(tuple[Argument, ...])
 
 
 class PromptTable:
-    """See `dittybag.domain.ports.PromptRepository`."""
+    """Prompts and their tags."""
 
     def __init__(self, driver: SqlDriver, rows: EntityRows, native: NativeQueries) -> None:
         self._driver = driver
@@ -59,10 +59,12 @@ class PromptTable:
         return await self._driver.value(sql, project, value) is not None
 
     async def names(self, project: int, limit: int) -> list[str]:
+        """Return names in alphabetical order."""
         sql = "SELECT name FROM prompts WHERE project = $1 ORDER BY name LIMIT $2"
         return [row[0] for row in await self._driver.rows(sql, project, limit)]
 
     async def listing(self, project: int, after: int, limit: int) -> list[PromptListing]:
+        """Return prompts in creation order, starting after number `after`."""
         sql = """SELECT number, name, title, description, arguments FROM prompts
                  WHERE project = $1 AND number > $2 ORDER BY number LIMIT $3"""
         rows = await self._driver.rows(sql, project, after, limit)
@@ -72,6 +74,7 @@ class PromptTable:
         return await self._rows.select("WHERE project = $1 ORDER BY number", project)
 
     async def page(self, query: PromptQuery) -> tuple[int, list[PromptSummary]]:
+        """Count the matching prompts; return a page of them."""
         if not (query.text or query.any_tag or query.all_tags):
             return await self._unfiltered_page(query)
         if query.max_matches is None:
@@ -112,13 +115,16 @@ class PromptTable:
         )
 
     async def existing_tags(self, project: int, tags: Sequence[str]) -> list[str]:
+        """Return those of the tags that at least one prompt has."""
         sql = "SELECT 1 FROM tag_counts WHERE project = $1 AND tag = $2"
         return [tag for tag in tags if await self._driver.value(sql, project, tag) is not None]
 
     async def tags_in_use(self, project: int) -> list[TagCount]:
+        """Return all tags, most used first, then by name."""
         sql = "SELECT tag, count FROM tag_counts WHERE project = $1 ORDER BY count DESC, tag"
         return [TagCount(*row) for row in await self._driver.rows(sql, project)]
 
     async def ids_with_tag(self, project: int, tag: str) -> list[str]:
+        """Return the ids of all prompts with a tag."""
         sql = f"SELECT id FROM prompts WHERE number IN ({self._native.tagged_sql}) ORDER BY number"
         return [row[0] for row in await self._driver.rows(sql, project, tag)]

@@ -22,7 +22,7 @@ _PLAIN: Final[dict[StoredKind, tuple[str, ...]]] = {
 
 
 class RankedTable:
-    """See `dittybag.domain.ports.RankedRepository`."""
+    """Ranked search over prompts, resources and tasks."""
 
     def __init__(self, driver: SqlDriver, rows: Mapping[Kind, EntityRows], native: NativeQueries) -> None:
         self._driver = driver
@@ -36,6 +36,7 @@ class RankedTable:
         return await self._native.ranked.find(search)
 
     async def entities(self, kind: Kind, numbers: Sequence[int]) -> list[Any]:
+        """Return the entities with these numbers, in any order."""
         rows = self._rows[kind]
         condition = self._driver.any_of(rows.type.key, "$1")
         return await rows.select(f"WHERE {condition}", self._driver.list_value(numbers))

@@ -30,7 +30,7 @@ _SUM: Final = "CAST(sum(count) AS bigint)"
 
 
 class ResourceTable:
-    """See `dittybag.domain.ports.ResourceRepository`."""
+    """Resources."""
 
     def __init__(
         self, driver: SqlDriver, rows: EntityRows, native: NativeQueries, contents: ContentTable
@@ -53,12 +53,14 @@ class ResourceTable:
     async def listing(
         self, project: int, *, after: int = 0, limit: int | None = None, templates: bool | None = None
     ) -> list[Resource]:
+        """Return resources, templates or (`None`) both in creation order, starting after number `after`."""
         bindings = Bindings(project, after)
         kind = "" if templates is None else f"AND is_template = {bindings.add(templates)}"
         clauses = f"WHERE project = $1 AND number > $2 {kind} ORDER BY number {bindings.page(limit)}"
         return await self._rows.select(clauses, *bindings.values)
 
     async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
+        """Return URIs of resources, not of templates, that start with `prefix`, ignoring case."""
         sql = """SELECT uri FROM resources
                  WHERE project = $1 AND NOT is_template AND lower(uri) LIKE $2 ESCAPE '\\'
                  ORDER BY uri LIMIT $3"""
@@ -66,11 +68,13 @@ class ResourceTable:
         return [row[0] for row in await self._driver.rows(sql, project, pattern, limit)]
 
     async def types(self, project: int, limit: int) -> list[tuple[str, int]]:
+        """Return MIME types and the number of resources of each, most used first, then by name."""
         sql = f"""SELECT mime_type, {_SUM} AS total FROM {self._native.resource_counts_sql} AS counts
                   WHERE project = $1 GROUP BY mime_type ORDER BY total DESC, mime_type LIMIT $2"""
         return [(row[0], row[1]) for row in await self._driver.rows(sql, project, limit)]
 
     async def page(self, query: ResourceQuery) -> tuple[int, list[Resource]]:
+        """Count the resources with the text in name, title or URI; return a page of them."""
         condition, bindings = _filtered(query)
         if not query.text:
             return await self._unfiltered_page(query, condition, bindings)
@@ -95,6 +99,7 @@ class ResourceTable:
         return total, await self._rows.select(clauses, *bindings.values)
 
     async def search(self, query: ResourceQuery) -> tuple[int, list[tuple[Resource, str]]]:
+        """Count the resources with the text in name, title or content; return a page with snippets."""
         condition, bindings = _filtered(query)
         name = f"lower(name) LIKE {bindings.add(contains_pattern(fold(query.text)))} ESCAPE '\\'"
         title = self._native.column_condition("title", query.text, bindings)

@@ -7,7 +7,7 @@ from dittybag.storage.sql.sql_driver import MAX_INTEGER, SqlDriver
 
 
 class SessionTable:
-    """See `dittybag.domain.ports.SessionRepository`."""
+    """Sessions of the HTTP server, which are not in the change log."""
 
     def __init__(self, driver: SqlDriver) -> None:
         self._driver = driver

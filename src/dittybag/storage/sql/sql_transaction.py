@@ -11,10 +11,7 @@ from dittybag.domain.changes import Action, Change, Interface
 from dittybag.domain.entities import Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, NameTaken, Outdated, Problem
 from dittybag.domain.ports import (
-    ClaimRepository,
-    EdgeRepository,
     PurgedStates,
-    RankedRepository,
     Write,
 )
 from dittybag.domain.projects import Project
@@ -26,7 +23,9 @@ from dittybag.storage.sql.row_mapping import number_of, stand_in
 from dittybag.storage.uuid7 import uuid7
 
 if TYPE_CHECKING:
-    pass
+    from dittybag.storage.sql.claim_table import ClaimTable
+    from dittybag.storage.sql.edge_table import EdgeTable
+    from dittybag.storage.sql.ranked_table import RankedTable
 
 E = TypeVar("E", bound=Entity)
 
@@ -52,7 +51,7 @@ class LogEnd:
 
 
 class SqlTransaction:
-    """See `dittybag.domain.ports.Transaction`."""
+    """A consistent view of the store; a write transaction is the only way to change it."""
 
     presumes_free = False
 
@@ -81,25 +80,27 @@ class SqlTransaction:
         self._last_content: tuple[str, bytes] | None = None
 
     @property
-    def claims(self) -> ClaimRepository:
+    def claims(self) -> ClaimTable:
         return self._tables.claims
 
     @property
-    def edges(self) -> EdgeRepository:
+    def edges(self) -> EdgeTable:
         return self._tables.edges
 
     @property
-    def ranked(self) -> RankedRepository:
+    def ranked(self) -> RankedTable:
         return self._tables.ranked
 
     @property
     def last_seq(self) -> int:
+        """The `seq` of the last change of this use case; 0 if it has changed nothing."""
         return self._last
 
     def new_id(self) -> str:
         return uuid7(self.now)
 
     async def store_content(self, content: bytes) -> str:
+        """Store bytes and return their SHA-256, the key for `content`."""
         digest = await self._tables.contents.store(content)
         self._last_content = digest, content
         return digest
@@ -111,50 +112,67 @@ class SqlTransaction:
         return await self._tables.contents.read(sha256)
 
     async def delete_unused_contents(self) -> None:
+        """Delete the contents that neither a resource nor the change log refers to."""
         await self._tables.native.delete_content_uses()
         await self._tables.contents.delete_unused()
 
     async def save_session(self, id: str, owner: str, state: bytes) -> None:
+        """Store a session. Its owner never changes. Sessions are not user data and not in the change log."""
         await self.sessions.save(id, owner, state, self.now)
 
     async def delete_session(self, id: str) -> bool:
+        """Delete a session. Returns whether it existed."""
         return await self.sessions.delete(id)
 
     async def prune_sessions(self, before: int, owner: str, max_count: int) -> None:
+        """Delete sessions last used before a time, and the oldest ones of an owner beyond `max_count`."""
         await self.sessions.prune(before, owner, max_count)
 
     async def delete_sessions_with(self, text: str) -> None:
+        """Delete the sessions whose state contains a text, such as the URI of a subscription."""
         await self.sessions.delete_with(text.encode())
 
     async def purge_states(self, states: Sequence[PurgedStates]) -> None:
+        """Replace states in the change log by what the log keeps of them."""
         await self.changes.purge_states(states)
 
     async def record_purge(self) -> None:
+        """Record that content was purged and that the store has to be scrubbed."""
         sql = "INSERT INTO pending_purges (at, actor) VALUES ($1, $2)"
         await self._tables.driver.run(sql, self.now, self._actor)
 
     async def pending_purge(self) -> int | None:
+        """Return the number of the last purge after which the store was not scrubbed."""
         number: int | None = await self._tables.driver.value("SELECT max(number) FROM pending_purges")
         return number
 
     async def complete_purges(self, number: int) -> None:
+        """Record that the store was scrubbed after this purge and all before it."""
         await self._tables.driver.run("DELETE FROM pending_purges WHERE number <= $1", number)
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
+        """Return an entity of any project and user whose fields have these values, or `None`."""
         conditions = " AND ".join(f"{quoted(name)} = ${number}" for number, name in enumerate(fields, 1))
         return await self._tables.rows[kind].select_one(f"{conditions} LIMIT 1", *fields.values())
 
     async def page_of_kind(self, kind: Kind, after: int, limit: int) -> Any:
+        """Return entities of all projects and users in creation order, starting after number `after`."""
         rows = self._tables.rows[kind]
         return await rows.select(
             f"WHERE {rows.type.key} > $1 ORDER BY {rows.type.key} LIMIT $2", after, limit
         )
 
     async def initial_change(self) -> Change | None:
+        """Return the change that created the default project if it is the only one, else `None`."""
         log = await self.changes.page(ChangeQuery(limit=2))
         return log[0] if len(log) == 1 and log[0].kind == "project" and log[0].action == "create" else None
 
     async def replay(self, log: AsyncIterable[Change]) -> None:
+        """Apply the log of another workspace to a new one and log the same changes.
+
+        The log must include the change that created its default project: the initial change of this workspace
+        is removed first. Each change is applied before the next one is asked for.
+        """
         if await self.initial_change() is None:
             raise ValueError("the workspace already contains changes")
         await self._tables.driver.run("DELETE FROM projects")
@@ -166,6 +184,7 @@ class SqlTransaction:
                 raise conflicting(change) from error
 
     async def continue_replay(self, log: Sequence[Change]) -> None:
+        """Apply the next changes of the log that `replay` began with, and log the same changes."""
         for change in log:
             await self._apply(change)
 
@@ -196,6 +215,10 @@ class SqlTransaction:
         return before
 
     async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
+        """Create, update or delete one entity and log the change. Returns the stored entity.
+
+        Raises `Outdated` if the stored entity differs from `before`.
+        """
         entity = after if after is not None else before
         assert entity is not None
         kind = kind_of(entity)
@@ -230,9 +253,15 @@ class SqlTransaction:
         return after
 
     def start_batch(self) -> None:
+        """Let what was written so far and what follows be undone separately."""
         self._batch = 0
 
     async def write_all(self, writes: Sequence[Write]) -> list[Entity | None]:
+        """Make several writes in this order. Returns the stored entities.
+
+        None of them needs the result of another one, so a store may send all to the database at once. Raises
+        `Outdated` if a stored entity differs from its `before`.
+        """
         return [await self.write(write.action, write.before, write.after) for write in writes]
 
     @property

@@ -52,7 +52,7 @@ _SIZE: Final = "octet_length(title) + coalesce(octet_length(notes), 0) + 256"
 
 
 class TaskTable:
-    """See `dittybag.domain.ports.TaskRepository`."""
+    """Tasks."""
 
     def __init__(self, driver: SqlDriver, rows: EntityRows, native: NativeQueries) -> None:
         self._driver = driver
@@ -68,10 +68,12 @@ class TaskTable:
         return found
 
     async def with_ids(self, ids: Sequence[int]) -> list[Task]:
+        """Return the tasks with these ids, whoever can see them, in no particular order."""
         found = f"WHERE {self._driver.any_of('id', '$1')}"
         return await self._rows.select(found, self._driver.list_value(ids))
 
     async def has_shared_by_others(self, user: str) -> bool:
+        """Whether projects have tasks of other users."""
         shared = "EXISTS (SELECT 1 FROM tasks WHERE project_id IS NOT NULL AND"
         sql = f'SELECT {shared} "user" < $1) OR {shared} "user" > $1)'
         return bool(await self._driver.value(sql, user))
@@ -85,6 +87,7 @@ class TaskTable:
         return await self._rows.select(clauses, *bindings.values)
 
     async def search(self, query: TaskQuery) -> tuple[int, list[Task]]:
+        """Count the matching tasks; return a page of them."""
         source, bindings = await self._matching(query)
         filters = list(bindings.values)
         order, size, fits = _order_by(query), "0", ""
@@ -144,6 +147,7 @@ class TaskTable:
         return [TaskGroup(*row) for row in await self._driver.rows(sql, *bindings.values)]
 
     async def count_all(self) -> int:
+        """Count the tasks of all users."""
         return int(await self._driver.value("SELECT count(*) FROM tasks"))
 
     async def columns(
@@ -159,6 +163,12 @@ class TaskTable:
         offset: int = 0,
         view: TaskView = OWN_TASKS,
     ) -> tuple[int, list[TaskColumn]]:
+        """Count the columns of a board; return those in `span`, each with its total and some of its tasks.
+
+        `keys`: the values of `by` that are columns, an empty string for tasks without a project. If `None`,
+        all values that occur, those with the most tasks first. Without `by`, one column with the key 0 holds
+        all tasks.
+        """
         query = await self._board_query(user, filter, view)
         sizes = await self._driver.rows(query.sizes_sql(by), *query.bindings.values)
         count, columns = empty_columns(sizes, keys, span)
@@ -171,6 +181,10 @@ class TaskTable:
     async def status_columns(
         self, user: str, filter: TaskFilter, *, order: TaskOrder, limit: int, view: TaskView = OWN_TASKS
     ) -> list[TaskColumn]:
+        """Return the columns of `BOARD_COLUMNS`, each with its total and its first tasks.
+
+        Completed tasks are in the order of completion. The statuses of the filter are ignored.
+        """
         # Imported here because few processes show this board.
         from dittybag.storage.sql.status_boards import (
             BOARD_STATUSES,
@@ -210,6 +224,7 @@ class TaskTable:
         return query
 
     async def in_project(self, project: int) -> list[Task]:
+        """Return the tasks that belong to a project, in the order of creation."""
         return await self._rows.select("WHERE project_id = $1 ORDER BY id", project)
 
 
