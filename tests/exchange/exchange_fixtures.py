@@ -10,11 +10,10 @@ import apsw
 
 from dittybag.domain.imports import ImportOptions, ImportResult
 from dittybag.exchange.export_data import export_workspace
-from dittybag.exchange.folder_reader import FolderSource
-from dittybag.exchange.folder_writer import FolderWriter
-from dittybag.exchange.import_run import import_source
+from dittybag.exchange.export_folder import FolderSource, FolderWriter
 from dittybag.exchange.import_sources import FileSource
 from dittybag.exchange.json_file import JsonSource, JsonWriter
+from dittybag.exchange.merge_import import import_source
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 
 ACTOR = "importer"

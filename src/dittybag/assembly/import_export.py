@@ -67,7 +67,7 @@ def export(
                 with _output(target, overwrite=overwrite) as file:
                     lines = JsonWriter(file.write, project=project)
                     return await export_workspace(store, lines, on_progress)
-            from dittybag.exchange.folder_writer import FolderWriter
+            from dittybag.exchange.export_folder import FolderWriter
 
             with closing(FolderWriter(target, project=project)) as tree:
                 counts = await export_workspace(store, tree, on_progress)
@@ -161,7 +161,7 @@ def import_data(
     """
     from tempfile import TemporaryDirectory
 
-    from dittybag.exchange.import_run import import_source
+    from dittybag.exchange.merge_import import import_source
     from dittybag.exchange.source_detection import detect_format
 
     source_format = format or detect_format(path)

@@ -10,11 +10,16 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.domain.errors import Invalid, Problem, SourceFailed
-from dittybag.exchange.draft_collector import DraftCollector, ForeignComment, ForeignTask, with_edges
+from dittybag.exchange.draft_collector import (
+    DraftCollector,
+    ForeignComment,
+    ForeignTask,
+    parse_status,
+    with_edges,
+)
 from dittybag.exchange.folder_tree import FolderTree
 from dittybag.exchange.record_front_matter import FIELDS_BYTES, split_front_matter
 from dittybag.exchange.task_input import MAX_BYTES, MAX_TASKS, TaskInput, too_large, too_many
-from dittybag.exchange.task_values import parse_status
 from dittybag.yaml_nodes import YamlNode, YamlProblem, list_of, mapping_of, parse_yaml, text_of
 
 _FILE_BYTES: Final = 2 * 1024**2

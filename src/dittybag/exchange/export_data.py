@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -99,7 +99,10 @@ class _ExportRun:
             exported = entity
             if isinstance(entity, Task):
                 # Claims stay behind, as references to what is not exported do.
-                exported = self._without_others(await without_claim(self._transaction, entity))
+                projects = None if self._project is None else {self._project.id}
+                exported = without_others(
+                    await without_claim(self._transaction, entity), projects, self._tasks
+                )
             self._sink.entity(exported, content)
             if kind != "project":
                 self._progress.step(f"{kind}s")
@@ -111,12 +114,13 @@ class _ExportRun:
             return bool(entity.project == self._project.name)
         return project_of(entity) == self._project.id
 
-    def _without_others(self, task: Task) -> Task:
-        """Return a task without references to projects and tasks that are not exported."""
-        is_elsewhere = self._project is not None and task.project_id != self._project.id
-        return replace(
-            task,
-            project_id=None if is_elsewhere else task.project_id,
-            blocked_by=tuple(other for other in task.blocked_by if other in self._tasks),
-            parent=task.parent if task.parent in self._tasks else None,
-        )
+
+def without_others(task: Task, projects: Container[int] | None, tasks: Container[int]) -> Task:
+    """Return a task without references to other projects and tasks than these. `None`: to any project."""
+    is_elsewhere = projects is not None and task.project_id not in projects
+    return replace(
+        task,
+        project_id=None if is_elsewhere else task.project_id,
+        blocked_by=tuple(other for other in task.blocked_by if other in tasks),
+        parent=task.parent if task.parent in tasks else None,
+    )

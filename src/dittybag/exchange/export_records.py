@@ -155,7 +155,7 @@ def _to_comment(record: CommentRecord) -> Comment:
 
 
 def _require_status(status: str, completed_at: str | None) -> None:
-    """Raise `Invalid` if the fields contradict each other. Older exports have no status."""
+    """Raise `Invalid` if the fields contradict each other. Without a status, it follows."""
     if status != DEFAULT_STATUS and (status == "done") != bool(completed_at):
         problem = "status must be done if completed_at is set, and only then"
         raise Invalid([Problem("status", problem)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -14,6 +14,10 @@ from dittybag import files
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, kind_of, project_of
 from dittybag.domain.errors import SourceFailed
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
+from dittybag.domain.prompts import Prompt
+from dittybag.domain.resources import Resource
+from dittybag.domain.tasks import Task
+from dittybag.exchange.export_data import without_others
 from dittybag.exchange.export_records import (
     RECORD_TYPES,
     decode_entry,
@@ -169,3 +173,33 @@ class JsonSource(FileSource):
 
 def _decode_section(section: str, items: list[Raw], decode: Callable[[Raw], T]) -> Iterator[SourceEntry[T]]:
     return (decode_entry(f"{section} {number}", decode, item) for number, item in enumerate(items, 1))
+
+
+# Selected entities
+
+
+def export_selected(
+    projects: Iterable[Project], entities: Sequence[tuple[Prompt | Resource | Task, bytes | None]]
+) -> bytes:
+    """Return the file. `projects`: those that the entities may belong to; each entity with its content.
+
+    A task without its project in `projects` is no longer shared, and names only tasks that are selected too.
+    """
+    known = {project.id: project for project in projects}
+    tasks = {entity.id for entity, _ in entities if isinstance(entity, Task)}
+    selected = [
+        (without_others(entity, known, tasks) if isinstance(entity, Task) else entity, content)
+        for entity, content in entities
+    ]
+    used = {project_of(entity) for entity, _ in selected}
+    parts: list[bytes] = []
+    writer = JsonWriter(parts.append, project=None)
+    for project in known.values():
+        if project.id in used:
+            writer.entity(project)
+    for kind in ENTITY_TYPES:
+        for entity, content in selected:
+            if kind_of(entity) == kind:
+                writer.entity(entity, content)
+    writer.finish()
+    return b"".join(parts)

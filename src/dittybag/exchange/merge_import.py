@@ -1,8 +1,9 @@
-"""Import of the entities of a source, in one batch of ordinary writes."""
+"""Import of the entities of a source, completely or not at all, in one batch of ordinary writes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -10,14 +11,16 @@ from msgspec.structs import replace
 from dittybag.domain.entities import kind_of, type_of
 from dittybag.domain.errors import Conflict, NameTaken, SeveralConflicts, TitleTaken, UriTaken
 from dittybag.domain.imports import ImportOptions, ImportResult, RenamedEntity
+from dittybag.domain.names import NAME_LENGTH, name_from_title, numbered_names
 from dittybag.domain.pins import MAX_PINS, PinKind, pin_of, split_pin
-from dittybag.domain.ports import Transaction
+from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.exchange.export_data import find_project
 from dittybag.exchange.export_records import NUMBERED_KINDS
-from dittybag.exchange.free_names import rename_if_taken
+from dittybag.exchange.import_sources import FileSource
+from dittybag.exchange.progress_counter import ProgressCallback
 from dittybag.exchange.task_merge import TaskMerge
 from dittybag.exchange.validated_source import ValidatedSource
 
@@ -177,3 +180,76 @@ def _merged(existing: Any, imported: Prompt | Resource) -> Any:
     return replace(
         existing, **{field: value for field, value in values if value or field not in described.unique}
     )
+
+
+# The transaction
+
+
+class _DryRunRollback(Exception):
+    """Raised after a successful dry run, so that the transaction is rolled back."""
+
+    def __init__(self, result: ImportResult) -> None:
+        self.result = result
+
+
+async def import_source(
+    store: Store, source: FileSource, options: ImportOptions, on_progress: ProgressCallback | None = None
+) -> ImportResult:
+    """Import a source: add its entities in one batch.
+
+    Raises `Invalid`, `ProjectNotFound` and `SeveralConflicts`.
+    """
+    run = partial(_import, source=source, options=options, on_progress=on_progress)
+    try:
+        result = await store.write(run, actor=options.actor)
+    except _DryRunRollback as rollback:
+        result = rollback.result
+    result.renamed[:0] = source.renamed
+    result.notes = source.notes
+    return result
+
+
+async def _import(
+    transaction: Transaction,
+    source: FileSource,
+    options: ImportOptions,
+    on_progress: ProgressCallback | None,
+) -> ImportResult:
+    validated = ValidatedSource(source, on_progress)
+    result = await MergeImport(validated, transaction, options).run()
+    if options.dry_run:
+        raise _DryRunRollback(result)
+    return result
+
+
+# Numbered alternatives for names, titles and URIs that are already in use
+
+
+#: How a number is added to the value of a field.
+_NUMBERED_FORMS: Final = {"title": " ({})"}
+_NUMBERED_FORM: Final = "-{}"
+
+
+async def rename_if_taken(transaction: Transaction, entity: Any, old: Any = None) -> Any:
+    """Return a prompt or resource with unique fields that no other entity of the project except `old` uses.
+
+    An empty name or title of a prompt is derived from the other.
+    """
+    if isinstance(entity, Prompt):
+        name, title = entity.name or name_from_title(entity.title), entity.title or entity.name
+        entity = replace(entity, name=name, title=title)
+    for field in type_of(entity).unique:
+        if old is None or getattr(old, field) != getattr(entity, field):
+            entity = replace(entity, **{field: await _first_free(transaction, entity, field)})
+    return entity
+
+
+async def _first_free(transaction: Transaction, entity: Any, field: str) -> str:
+    described = type_of(entity)
+    form = _NUMBERED_FORMS.get(field, _NUMBERED_FORM)
+    length = described.field(field).max_length or NAME_LENGTH
+    for candidate in numbered_names(getattr(entity, field), form, length):
+        found = await transaction.find(described.kind, project=entity.project, **{field: candidate})
+        if found is None:
+            return candidate
+    raise AssertionError("numbered_names is infinite")

@@ -19,9 +19,9 @@ _SQLITE: Final = b"SQLite format 3\0"
 #: assembly opens: `database` and `library`.
 _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "json": ("json_file", "JsonSource"),
-    "folder": ("folder_reader", "FolderSource"),
+    "folder": ("export_folder", "FolderSource"),
     "csv": ("csv_file", "CsvSource"),
-    "prompt-store": ("prompt_store_database", "PromptStoreSource"),
+    "prompt-store": ("sqlite_reader", "PromptStoreSource"),
 }
 _LIBRARY_FILES: Final = (".md", ".markdown", ".prompty", ".yaml", ".yml")
 _ARCHIVES: Final = (b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
@@ -32,9 +32,9 @@ def detect_format(path: str) -> str:
     if not os.path.exists(path):
         raise SourceNotFound(path, "no such file or folder")
     if os.path.isdir(path):
-        from dittybag.exchange import folder_reader, task_sources
+        from dittybag.exchange import export_folder, task_sources
 
-        if folder_reader.is_export_folder(path):
+        if export_folder.is_export_folder(path):
             return "folder"
         return task_sources.detect_task_folder(path) or "library"
     start = _read_start(path)

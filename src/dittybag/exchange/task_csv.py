@@ -11,10 +11,9 @@ from typing import Final
 
 from dittybag.domain.errors import SourceFailed
 from dittybag.domain.text import one_line
-from dittybag.exchange.draft_collector import DraftCollector, ForeignTask, with_edges
+from dittybag.exchange.draft_collector import DraftCollector, ForeignTask, parse_status, with_edges
 from dittybag.exchange.file_times import parse_time
 from dittybag.exchange.task_input import MAX_TASKS, TaskInput, too_many
-from dittybag.exchange.task_values import parse_status
 
 #: The accepted names of each column; the first match is used.
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -19,8 +19,7 @@ from msgspec import Struct
 
 from dittybag import files
 from dittybag.domain.libraries import library_name
-from dittybag.library.file_walk import walk
-from dittybag.library.relative_paths import is_junk_file
+from dittybag.library.relative_paths import is_junk_file, walk
 
 STAGING_PREFIX: Final = "work-"
 RECORD_SUFFIX: Final = ".json"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
+from dittybag import files
 from dittybag.domain.errors import clip
 from dittybag.domain.text import one_line
 
@@ -73,3 +75,22 @@ def replace_surrogates(text: str) -> str:
 def printable(text: str, max_length: int = 120) -> str:
     """Make untrusted text safe for messages: one line, clipped, without control characters."""
     return clip(one_line(replace_surrogates(text), len(text)), max_length)
+
+
+# Walking
+
+
+#: Larger trees are not walked.
+MAX_WALK_ENTRIES: Final = 100_000
+
+
+def walk(root: files.AnyPath, *, limit: int = MAX_WALK_ENTRIES) -> Iterator[files.WalkedFile]:
+    """Yield everything below `root`, without entering `.git` folders and folders that are nested too deep.
+
+    Raises `OSError`, and `TooManyFiles` beyond `limit` entries.
+    """
+    return files.walk(root, enter=_is_entered, limit=limit)
+
+
+def _is_entered(folder: files.WalkedFile) -> bool:
+    return folder.name.lower() != GIT_FOLDER and folder.depth < MAX_PATH_DEPTH

@@ -14,9 +14,15 @@ from msgspec import Struct
 from dittybag import files
 from dittybag.domain.errors import LibraryRefused, LibraryTooLarge, SourceFailed
 from dittybag.domain.progress import ReportProgress
-from dittybag.library.file_walk import MAX_WALK_ENTRIES, walk
 from dittybag.library.install_records import MAX_FILE_BYTES
-from dittybag.library.relative_paths import is_in_git_folder, is_junk_file, path_problem, printable
+from dittybag.library.relative_paths import (
+    MAX_WALK_ENTRIES,
+    is_in_git_folder,
+    is_junk_file,
+    path_problem,
+    printable,
+    walk,
+)
 
 _PROGRESS_INTERVAL_SECONDS: Final = 0.1
 

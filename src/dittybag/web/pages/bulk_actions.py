@@ -203,7 +203,7 @@ _ACTIONS: Final[Mapping[Kind, Mapping[str, BulkAction]]] = {
 async def _export(request: WebRequest, kind: Kind, ids: Sequence[str]) -> WebResponse:
     """Return the selected entities as a file that `dittybag import` reads."""
     # Imported here because few requests export anything.
-    from dittybag.exchange.selected_export import export_selected
+    from dittybag.exchange.json_file import export_selected
 
     entities = [await _load(request, kind, key) for key in ids]
     size = sum(len(content or b"") for _, content in entities)
