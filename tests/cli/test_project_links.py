@@ -41,15 +41,6 @@ def test_a_folder_is_linked_to_any_project(machine: Machine) -> None:
     assert f"{one}, {two}" in listed[2]
 
 
-def test_a_name_that_another_folder_has_is_not_linked_without_saying_so(machine: Machine) -> None:
-    for parent in ("one", "two"):
-        machine.command(machine.repository(parent, "website"), "project", "link")
-    assert machine.projects() == {
-        "website": [str(machine.path / "one" / "website")],
-        "two-website": [str(machine.path / "two" / "website")],
-    }
-
-
 def test_a_folder_is_linked_to_one_project_at_a_time(machine: Machine) -> None:
     top = machine.repository("website")
     machine.command(machine.path, "project", "create", "other")

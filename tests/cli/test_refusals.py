@@ -101,6 +101,18 @@ REFUSED = [
     ("task list --parent 999", 1, "parent: task 999 does not exist"),
     ("task list -l CORE", 1, "no task has the label 'CORE'; labels are for example core"),
     ("task list -l CORE --ready", 1, "no task has the label 'CORE'; labels are for example core"),
+    *(
+        (
+            f"{command} -p defalt",
+            3,
+            "error: Project 'defalt' does not exist\nhint: did you mean default?\nhint: ",
+        )
+        for command in (
+            *("task add x", "task list", "task edit 1", "task next", "task graph", "import FOLDER/words.csv"),
+            *("prompt add x y", "prompt list", "resource add FOLDER/words", "resource list", "tag list"),
+            *("search x", "history", "undo --yes", "purge there --yes", "pin there", "unpin there"),
+        )
+    ),
     ("task list -p 'a b; ls'", 3, "hint: to create it, run: dittybag project create 'a b; ls'"),
     ("task next --wait soon", 2, "'soon' is not a duration. Examples: 90s, 15m, 2h"),
     ("task next --wait 25h", 2, "at most 24 hours; leave it out to wait without end"),
@@ -153,7 +165,6 @@ REFUSED = [
     ("purge --yes", 2, "Give REF or --resume"),
     ("purge --kind task --yes", 2, "Give REF or --resume"),
     ("purge --keep-current --yes", 2, "Give REF or --resume"),
-    ("search there -p none", 3, "Project 'none' does not exist"),
     (f"search {'x' * 5000}", 1, "Query must be at most 1000 characters"),
     ("user add ALICE", 4, "User 'alice' already exists"),
     ("user add ''", 1, "User name must be 1-100 characters"),
@@ -183,6 +194,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     home, files = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("files")
     (files / "words").write_text("Words")
     (files / "bytes").write_bytes(b"\xff")
+    (files / "words.csv").write_text("title\nImported\n")
     for name in ("there", "other", "two"):
         dittybag(home, "prompt", "add", name, name, "-t", "fun")
     for name in ("there", "second"):
@@ -192,9 +204,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     dittybag(home, "user", "add", "alice")
     before = state(home)
     (home / "files").symlink_to(files)
+    contents = {file.name: file.read_bytes() for file in files.iterdir()}
     yield home
     assert state(home) == before
-    assert {file.name: file.read_bytes() for file in files.iterdir()} == {"words": b"Words", "bytes": b"\xff"}
+    assert {file.name: file.read_bytes() for file in files.iterdir()} == contents
 
 
 def state(home: Path) -> list[object]:

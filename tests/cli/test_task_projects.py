@@ -55,23 +55,6 @@ def test_lists_have_the_tasks_of_the_project_or_all_of_them(home: Path) -> None:
     assert re.findall(r"<br/>(.*?)\"", graph) == ["b"]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [("add", "x"), ("list",), ("edit", "1"), ("next",), ("graph",), ("import", "-")],
-    ids=lambda command: command[0],
-)
-def test_an_unknown_project_is_an_error_with_near_names(home: Path, command: tuple[str, ...]) -> None:
-    add(home, "a")
-    stdin = "title\nImported\n" if command[0] == "import" else ""
-    error = dittybag(home, "task", *command, "-p", "deno", status=3, stdin=stdin).stderr
-    assert error == (
-        "error: Project 'deno' does not exist\n"
-        "hint: did you mean demo?\n"
-        "hint: to create it, run: dittybag project create deno\n"
-    )
-    assert titles(home, "--include-done") == ["a"]
-
-
 def test_a_task_moves_to_the_project_of_the_option_only(home: Path) -> None:
     add(home, "a", "-p", "demo")
 
