@@ -66,31 +66,25 @@ def test_the_snippet_is_what_the_button_writes(server: WebServerProcess, windows
     assert entry["env"] == {"DITTYBAG_HOME": str(server.home)}
 
 
-def test_a_replaced_entry_can_be_restored(server: WebServerProcess, windows: BrowserWindows) -> None:
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        ("Gemini CLI", "{ not JSON"),
+        ("Windsurf", '{"mcpServers": {"dittybag": {"command": "other", "args": []}}}'),
+    ],
+)
+def test_a_file_that_cannot_be_edited_is_left_unchanged(
+    server: WebServerProcess, windows: BrowserWindows, client: str, text: str
+) -> None:
     page = windows.open(server, "/p/auth-module/connect")
-    region = page.get_by_role("region", name="Windsurf")
+    region = page.get_by_role("region", name=client)
     region.get_by_text("Manual setup: local (stdio)").click()
     file = Path(region.locator("code").first.inner_text())
     file.parent.mkdir(parents=True)
-    existing = '{"mcpServers": {"dittybag": {"command": "other"}}}'
-    file.write_text(existing)
-    page.reload()
-    assert page.get_by_text("starts another program; connecting replaces it").is_visible()
-    page.get_by_role("button", name="Connect Windsurf").click()
-    page.get_by_text("dittybag connect windsurf --remove restores it").wait_for()
-    assert json.loads(file.read_text())["mcpServers"]["dittybag"]["command"] != "other"
-
-
-def test_an_invalid_file_is_left_unchanged(server: WebServerProcess, windows: BrowserWindows) -> None:
-    page = windows.open(server, "/p/auth-module/connect")
-    region = page.get_by_role("region", name="Gemini CLI")
-    region.get_by_text("Manual setup: local (stdio)").click()
-    file = Path(region.locator("code").first.inner_text())
-    file.parent.mkdir(parents=True)
-    file.write_text("{ not JSON")
-    region.get_by_role("button", name="Connect Gemini CLI").click()
+    file.write_text(text)
+    region.get_by_role("button", name=f"Connect {client}").click()
     assert "nothing was changed" in page.get_by_role("alert").inner_text()
-    assert file.read_text() == "{ not JSON"
+    assert file.read_text() == text
     # The browser logs the error status of the response.
     assert [problem for problem in windows.problems if "409" not in problem] == []
     windows.problems.clear()
