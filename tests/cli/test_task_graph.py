@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from html import unescape
 from pathlib import Path
 
@@ -13,11 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dittybag.assembly.workspace_session import with_workspace
 from dittybag.cli.task_graph import escape_label, mermaid_lines
-from dittybag.config import environment_with_home, settings
-from dittybag.services.caller import Caller
-from dittybag.services.workspace import Workspace
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.domain.task_graphs import NOW, chain, graph_of
 from tests.e2e.xss_payloads import PAYLOADS
@@ -109,40 +103,26 @@ def test_a_flowchart_of_10_000_tasks() -> None:
 # The command
 
 
-async def fill(workspace: Workspace) -> None:
-    caller = Caller((await workspace.projects.find("default")).id, "ann")
-    await workspace.projects.create("auth", actor="ann")
-    create = workspace.tasks.create
-    await create(caller, title="Design")
-    await create(caller, title="Build [31m\u202e red", blocked_by=(1,))
-    await create(caller, title="Test", blocked_by=(2,), project="auth", priority=5)
-    await create(caller, title="Release", blocked_by=(1, 3), project="auth")
-    await create(caller, title="Notes", parent=4)
-    await create(caller, title="Call the bank")
-    await workspace.tasks.complete_all(caller, [1])
-
-
-async def fill_with_many(workspace: Workspace) -> None:
-    caller = Caller((await workspace.projects.find("default")).id, "ann")
-    await workspace.tasks.create_all(caller, [{"title": "First"}])
-    # More edges than Mermaid draws, and more tasks than the picture shows.
-    others = [{"title": "Other", "blocked_by": (1,)} for _ in range(501)]
-    await workspace.tasks.create_all(caller, others)
-
-
-def fill_home(folder: Path, work: Callable[[Workspace], Awaitable[None]]) -> Path:
-    with ThreadPoolExecutor(1) as executor:
-        executor.submit(with_workspace, settings(environment_with_home(os.fspath(folder))), work).result()
-    return folder
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fill_home(tmp_path_factory.mktemp("home"), fill)
+    home = tmp_path_factory.mktemp("home")
+    dittybag(home, "project", "create", "auth")
+    for task in (
+        ("Design",),
+        ("Build [31m\u202e red", "--blocked-by", "1"),
+        ("Test", "--blocked-by", "2", "-p", "auth", "-P", "5"),
+        ("Release", "--blocked-by", "1,3", "-p", "auth"),
+        ("Notes", "--parent", "4"),
+        ("Call the bank",),
+    ):
+        dittybag(home, "task", "add", *task)
+    dittybag(home, "task", "done", "1")
+    return home
 
 
 def test_more_edges_than_mermaid_draws_are_noted(tmp_path: Path) -> None:
-    fill_home(tmp_path, fill_with_many)
+    others = "".join(f"{number},Other,1\n" for number in range(2, 503))
+    dittybag(tmp_path, "import", "-", stdin=f"id,title,blocked_by\n1,First,\n{others}")
     assert dittybag(tmp_path, "task", "graph").stderr == (
         "note: Mermaid draws at most 500 edges, unless you raise its setting maxEdges\n"
     )
