@@ -132,7 +132,7 @@ def test_a_walk_enters_no_links_and_only_chosen_folders(tmp_path: Path) -> None:
         ("z", "file"),
     ]
     assert [entry.depth for entry in found] == [2, 2, 2, 1, 1]
-    assert [b"".join(entry.chunks()) for entry in files.walk(tmp_path / "a")] == [b"a/1"]
+    assert [entry.read(10) for entry in files.walk(tmp_path / "a")] == [b"a/1"]
     with pytest.raises(files.TooManyFiles):
         list(files.walk(tmp_path, limit=3))
 

@@ -299,23 +299,13 @@ class WalkedFile(Struct, frozen=True):
     folder: int
     status: os.stat_result
 
-    def chunks(self) -> Iterator[bytes]:
-        """Yield the content. Raises `OSError`, also if it is no longer a regular file."""
+    def read(self, max_bytes: int) -> bytes:
+        """The content. Raises `FileTooLarge` and `OSError`, also if it is no longer a regular file."""
         descriptor = open_regular(self.name, self.folder)
         try:
-            while chunk := os.read(descriptor, _CHUNK_BYTES):
-                yield chunk
+            return read_open(descriptor, self.status.st_size, max_bytes)
         finally:
             os.close(descriptor)
-
-    def sha256(self) -> str:
-        """The SHA-256 of the content. Raises `OSError`."""
-        from hashlib import sha256
-
-        total = sha256()
-        for chunk in self.chunks():
-            total.update(chunk)
-        return total.hexdigest()
 
 
 def _raise(path: str, error: OSError) -> None:

@@ -249,7 +249,7 @@ def test_an_unreadable_file_is_reported_without_leftovers(tmp_path: Path) -> Non
     environment = os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 1
-    assert "could not be read: deep/b.md: Permission denied" in done.stderr
+    assert "could not be read: deep/b.md: permission denied" in done.stderr
     assert leftovers(tmp_path / "home") == []
 
 

@@ -122,18 +122,20 @@ def digest_of(digests: Mapping[str, str]) -> str:
 
 def file_digests(folder: str) -> dict[str, str]:
     """The SHA-256 of every file; an empty string for entries that cannot have been installed."""
+    # Imported here because it is slow to import.
+    from hashlib import sha256
+
     found = {}
     for item in walk(folder):
         if is_junk_file(item.name):
             continue
         path = os.fsencode(item.path).decode("utf-8", "backslashreplace")
         try:
-            small = item.kind == "file" and item.status.st_size <= MAX_FILE_BYTES
-            found[path] = item.sha256() if small else ""
+            found[path] = sha256(item.read(MAX_FILE_BYTES)).hexdigest() if item.kind == "file" else ""
         except FileNotFoundError:
             continue
         except OSError:
-            # Unreadable, so it cannot be compared with the installed version.
+            # Too large, or unreadable, so that it cannot be compared with the installed version.
             found[path] = ""
     return found
 

@@ -143,7 +143,7 @@ def create(home: str, name: str) -> AddResult:
         with _staging_folder(home) as work:
             copy = LimitedCopy(work / _NEW, path)
             for file, text in starter_library.starter_files(library).items():
-                copy.write(file, (text.encode(),))
+                copy.write(file, text.encode())
             return _install(home, library, work, copy, InstallRecord(kind="new", location=path))
 
 

@@ -173,7 +173,7 @@ class _Git:
                 path = name.decode("utf-8", "surrogateescape")
                 if kind == "tree":
                     self._target.count()
-                elif self._target.accepts(path, _special_kind(mode)) and self._target.fits(path, int(size)):
+                elif self._target.accepts(path, int(size) if size.isdigit() else 0, _special_kind(mode)):
                     yield _Blob(path, blob, int(size))
         if process.returncode:
             raise self._failure("Git's list of files is incomplete")
@@ -196,21 +196,12 @@ class _Git:
     def _copy_blob(self, blob: _Blob, stream: IO[bytes]) -> None:
         if stream.readline().split() != [blob.id.encode(), b"blob", str(blob.size).encode()]:
             raise self._failure(f"'{printable(blob.path)}' is damaged")
-        if blob.size <= _LFS_POINTER_BYTES:
-            content = self._read_exactly(stream, blob.size)
-            if content.startswith(_LFS_POINTER):
-                self._target.skip(blob.path, "stored in Git LFS, which is not supported")
-            else:
-                self._target.write(blob.path, (content,))
+        content = self._read_exactly(stream, blob.size)
+        if content.startswith(_LFS_POINTER) and blob.size <= _LFS_POINTER_BYTES:
+            self._target.skip(blob.path, "stored in Git LFS, which is not supported")
         else:
-            self._target.write(blob.path, self._read_chunks(stream, blob.size))
+            self._target.write(blob.path, content)
         self._read_exactly(stream, 1)
-
-    def _read_chunks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
-        while size:
-            chunk = self._read_exactly(stream, min(size, _CHUNK_BYTES))
-            size -= len(chunk)
-            yield chunk
 
     def _read_exactly(self, stream: IO[bytes], size: int) -> bytes:
         chunk = stream.read(size)
