@@ -27,9 +27,7 @@ class Run(NamedTuple):
     new_end: int
 
 
-def differences(
-    old: Sequence[str], new: Sequence[str], max_edits: int = MAX_EDITS, max_items: int = MAX_ITEMS
-) -> list[Run]:
+def differences(old: Sequence[str], new: Sequence[str]) -> list[Run]:
     """Return the ranges in which two sequences differ, in order."""
     begin, shortest = 0, min(len(old), len(new))
     while begin < shortest and old[begin] == new[begin]:
@@ -40,21 +38,21 @@ def differences(
     while end < shortest - begin and old[-1 - end] == new[-1 - end]:
         end += 1
     middle = old[begin : len(old) - end], new[begin : len(new) - end]
-    edits_found = None if max(map(len, middle)) > max_items else _shortest_edits(*middle, max_edits)
+    edits_found = None if max(map(len, middle)) > MAX_ITEMS else _shortest_edits(*middle)
     if edits_found is None:
         return [Run(begin, len(old) - end, begin, len(new) - end)]
     return [Run(*(at + begin for at in run)) for run in edits_found]
 
 
-def _shortest_edits(old: Sequence[str], new: Sequence[str], max_edits: int) -> list[Run] | None:
-    """Return the shortest edit script from `old` to `new`, or None if it has more than `max_edits` edits.
+def _shortest_edits(old: Sequence[str], new: Sequence[str]) -> list[Run] | None:
+    """Return the shortest edit script from `old` to `new`, or None if it has more than `MAX_EDITS` edits.
 
     This is the greedy algorithm of Eugene W. Myers, "An O(ND) Difference Algorithm and Its Variations": for
     each number of edits, it computes the furthest point on each diagonal.
     """
     reached = {1: 0}
     trace = []
-    for edits in range(min(max_edits, len(old) + len(new)) + 1):
+    for edits in range(min(MAX_EDITS, len(old) + len(new)) + 1):
         trace.append(reached.copy())
         for diagonal in range(-edits, edits + 1, 2):
             x, _ = _start_on_diagonal(reached, diagonal, edits)

@@ -50,15 +50,14 @@ class JsonFormat(Struct, frozen=True):
         member = None if holder is None else _unique_member(holder, name)
         if holder is None or member is None:
             raise MalformedConfig(f"there is no entry '{name}'")
-        start, end = member.start, member.end
-        before = text[:start]
+        before, end = text[: member.start], member.end
         at = holder.members.index(member)
         if member.comma is not None:
             end = member.comma + 1
         elif at > 0:
             comma = holder.members[at - 1].comma
             assert comma is not None
-            before = text[:comma] + text[comma + 1 : start]
+            before = text[:comma] + text[comma + 1 : member.start]
         kept = before.rstrip(" \t")
         rest = _REST_OF_LINE.match(text, end)
         if rest and kept.endswith(("\r", "\n")):
