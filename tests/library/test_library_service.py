@@ -141,19 +141,6 @@ async def test_the_first_pages_are_served_in_order_while_libraries_load(tmp_path
         assert await names(service) == expected
 
 
-async def test_templates_beyond_the_memory_limit_are_read_on_demand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexer, "_MAX_TEMPLATE_CHARS", 30)
-    first, second = write(tmp_path, "a", count=1), write(tmp_path, "b", count=4)
-    async with running_service(tmp_path, start=False) as service:
-        await service.load()
-        (second / "prompts" / "p0.md").write_text("New {{ who }}\n")
-        (first / "prompts" / "p0.md").write_text("New {{ who }}\n")
-        assert await service.render("b:p0", {"who": "Bo"}) == "New Bo\n"
-        assert await service.render("a:p0", {"who": "Bo"}) == "Hello Bo\n"
-
-
 async def test_a_deleted_library_is_no_longer_listed(tmp_path: Path) -> None:
     folder = write(tmp_path, "lib")
 

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from dittybag.domain.prompts import CONTENT_BYTES, Argument
+from dittybag.domain.text import composed
 
 #: Maximum size of a template, and of every other file that is read. A template is as large as any content.
 SOURCE_BYTES: Final = CONTENT_BYTES
@@ -60,9 +61,4 @@ class LibraryReport(Struct, frozen=True, kw_only=True):
 
 def library_name(folder: str) -> str:
     """Return the library name for a folder name; empty if no valid character remains."""
-    if not folder.isascii():
-        # Imported here because few names need it. macOS may list a letter and its accent apart.
-        from unicodedata import normalize
-
-        folder = normalize("NFC", folder)
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in folder.lower()).strip("_")
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in composed(folder).lower()).strip("_")

@@ -23,9 +23,7 @@ from dittybag.library.render.template_renderer import TemplateRenderer
 
 #: Folders scanned at a time. With a few prompts each, they fill the first page of a list.
 _BATCH: Final = 64
-#: Templates beyond this total, in characters, are read on demand.
-_MAX_TEMPLATE_CHARS: Final = 32 * 1024 * 1024
-#: Maximum total length, in characters, of all prompts that are not templates in separate files.
+#: Maximum total length, in characters, of all prompts and templates.
 _MAX_PROMPT_CHARS: Final = 64 * 1024 * 1024
 _TOO_LARGE: Final = FileProblem("", "skipped: all libraries together have more than 64 MiB of prompts")
 #: Maximum length, in characters, of the content that one batch of scans holds in memory.
@@ -140,7 +138,6 @@ class LibraryIndexer:
             or folder.real_path != old.folder.real_path
         ]
         changed: list[str] = []
-        room = _MAX_TEMPLATE_CHARS - sum(library.template_length for library in known.values())
         async for library in self._load_all(to_read, complete=True):
             path = library.folder.root.path
             previous = libraries[path]
@@ -150,9 +147,7 @@ class LibraryIndexer:
             elif library.unreadable:
                 changed.append(path)
             skill_files |= {(library.name, file) for file in library.changed_skill_files(previous)}
-            room += (previous.template_length if previous is not None else 0) - library.template_length
-            libraries[path] = library if room >= 0 else library.without_templates()
-            room += 0 if room >= 0 else library.template_length
+            libraries[path] = library
         self._catalogue.set_libraries(library for library in libraries.values() if library is not None)
         self._log_problems(changed)
         return LibraryChanges(different, frozenset(skill_files))
@@ -163,9 +158,7 @@ class LibraryIndexer:
         """Load the libraries in these folders in batches."""
         known = self._catalogue.libraries
         paths = {folder.root.path for folder in folders}
-        room = _MAX_PROMPT_CHARS - sum(
-            library.prompt_length for path, library in known.items() if path not in paths
-        )
+        room = _MAX_PROMPT_CHARS - sum(library.length for path, library in known.items() if path not in paths)
         start = 0
         while start < len(folders):
             batch = folders[start : start + _BATCH]
@@ -177,9 +170,9 @@ class LibraryIndexer:
                 for scan, previous in zip(scans, old, strict=False)
             )
             for library in await gather(*loading):
-                room -= library.prompt_length
+                room -= library.length
                 yield library if room >= 0 else library.without_prompts(_TOO_LARGE)
-                room += 0 if room >= 0 else library.prompt_length
+                room += 0 if room >= 0 else library.length
 
     def _from_cache(self, folder: LibraryFolder) -> LoadedLibrary | None:
         entry = self._cached.get(folder.root.path)

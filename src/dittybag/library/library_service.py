@@ -258,20 +258,14 @@ class LibraryService:
 
     async def render(self, name: str, values: Mapping[str, str], *, client: Hashable = None) -> str:
         library, prompt = await self._find(name)
-        source = await self._read_source(library, prompt)
-        if not prompt.template:
-            return source
-        values = {**prompt.defaults, **values}
-        template_file = self._template_file(library, prompt)
-        with self._reported(library, prompt):
-            return await self._renderer.render(source, values, **template_file, client=client)
+        return await self._render_text(library, prompt, values, client)
 
     async def render_messages(
         self, name: str, values: Mapping[str, str], *, client: Hashable = None
     ) -> tuple[Message, ...]:
         library, prompt = await self._find(name)
         if not prompt.roles:
-            return (Message("user", await self.render(name, values, client=client)),)
+            return (Message("user", await self._render_text(library, prompt, values, client)),)
         source = await self._read_source(library, prompt)
         if not prompt.template:
             return verbatim_messages(source, prompt.roles)
@@ -281,6 +275,17 @@ class LibraryService:
             return await self._renderer.render_messages(
                 source, prompt.roles, values, **template_file, client=client
             )
+
+    async def _render_text(
+        self, library: LoadedLibrary, prompt: ParsedPrompt, values: Mapping[str, str], client: Hashable
+    ) -> str:
+        source = await self._read_source(library, prompt)
+        if not prompt.template:
+            return source
+        values = {**prompt.defaults, **values}
+        template_file = self._template_file(library, prompt)
+        with self._reported(library, prompt):
+            return await self._renderer.render(source, values, **template_file, client=client)
 
     def _template_file(self, library: LoadedLibrary, prompt: ParsedPrompt) -> _TemplateFile:
         folder = library.folder.root

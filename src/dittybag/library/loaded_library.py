@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import replace
 
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
@@ -147,16 +146,13 @@ class LoadedLibrary:
         return {os.path.join(real, name) if name else real: inode for name, inode in self._inodes.items()}
 
     @property
-    def template_length(self) -> int:
-        """Total length of the templates held in memory."""
-        return sum(len(text.text) for text in self.templates.values() if text.text is not None)
-
-    @property
-    def prompt_length(self) -> int:
-        """Total length of the prompts that are not templates in separate files."""
+    def length(self) -> int:
+        """Total length of the prompts and templates that are held in memory."""
+        templates = sum(len(state.text or "") for state in self.templates.values())
         if isinstance(self._files, Raw):
-            return len(memoryview(self._files))
-        return sum(len(prompt.text or "") for state in self._files.values() for prompt in state.prompts)
+            return templates + len(memoryview(self._files))
+        prompts = (prompt for state in self._files.values() for prompt in state.prompts)
+        return templates + sum(len(prompt.text or "") for prompt in prompts)
 
     def without_prompts(self, problem: FileProblem) -> LoadedLibrary:
         """The same library without its prompts, which are read again at the next refresh."""
@@ -167,12 +163,6 @@ class LoadedLibrary:
     def with_problem(self, problem: FileProblem) -> LoadedLibrary:
         """The same library, whose folder cannot be read at the moment."""
         return self._copy(unreadable={"": problem})
-
-    def without_templates(self) -> LoadedLibrary:
-        """The same library without the texts of its templates, which are then read on demand."""
-        return self._copy(
-            templates={file: replace(state, text=None) for file, state in self.templates.items()}
-        )
 
     def with_skill_files(self, files: Mapping[str, Stamp]) -> LoadedLibrary:
         """The same library with these files of skills, which are not in the cache."""
