@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, TypeVar
 
 import click
@@ -53,7 +54,9 @@ def edit_text(
         result = None if edited == text else store(edited)
     except DittybagError as error:
         if isinstance(error, Outdated) and stored is not None:
-            _print_conflict(stored(), edited)
+            # It may have been deleted meanwhile.
+            with suppress(DittybagError):
+                _print_conflict(stored(), edited)
         error.add_note(f"your text is in {file}")
         error.add_note(f"to store it, run: {resume} {shlex.quote(file)}")
         raise
