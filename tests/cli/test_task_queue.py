@@ -79,11 +79,8 @@ def test_next_claims_the_best_ready_task_with_what_is_needed_to_begin(tmp_path: 
     dittybag(tmp_path, "task", "add", "Design", "-P", "5", "--parent", "1")
     dittybag(tmp_path, "task", "add", "Build", "-P", "5", "--parent", "1", "--blocked-by", "2")
     first = run(tmp_path, "next", "--as", "worker-1", "--lease", "2h")
-    assert (first["task"]["id"], first["task"]["status"], first["task"]["assignee"]) == (
-        2,
-        "doing",
-        "worker-1",
-    )
+    task = first["task"]
+    assert (task["id"], task["status"], task["assignee"]) == (2, "doing", "worker-1")
     assert (first["holder"], first["parent"]["title"], first["done_before"]) == ("worker-1", "Release", [])
     shown = show(tmp_path, 2)["claim"]
     assert (shown["holder"], shown["fence"], shown["until"]) == ("worker-1", first["fence"], first["until"])
@@ -92,11 +89,8 @@ def test_next_claims_the_best_ready_task_with_what_is_needed_to_begin(tmp_path: 
     second = run(tmp_path, "next")
     assert second["task"]["id"] == 3
     [before] = second["done_before"]
-    assert (before["title"], before["comments"][0]["author"], before["comments"][0]["text"]) == (
-        "Design",
-        "w",
-        "Blue",
-    )
+    [comment] = before["comments"]
+    assert (before["title"], comment["author"], comment["text"]) == ("Design", "w", "Blue")
 
 
 def test_next_takes_only_tasks_of_a_project_and_with_all_labels(tmp_path: Path) -> None:
