@@ -27,7 +27,7 @@ NEW: Final = {"a.md": "2", "deep/b.md": "same", "deep/er/c.md": "new"}
 EDIT: Final = {"deep/b.md": "my work"}
 
 #: Audit events that change a file, or that immediately precede a change.
-_STEPS: Final = ("os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.chmod")
+_STEPS: Final = ("os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.chmod", "ctypes.dlsym")
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 Files = Mapping[str, str]
@@ -55,7 +55,7 @@ def run(folder: Path, scene: str) -> CrashReport:
         step += 1
         root = folder / str(step)
         shutil.copytree(template, root, symlinks=True)
-        status = _run_until_kill(lambda: change(root), step)  # noqa: B023
+        status = _run_until_kill(lambda: change(root), step, can_swap="slow" not in scene)  # noqa: B023
         if status == 0:
             break
         if status != -signal.SIGKILL:
@@ -69,7 +69,7 @@ def run(folder: Path, scene: str) -> CrashReport:
     return report
 
 
-def _run_until_kill(change: Callable[[], object], step: int) -> int:
+def _run_until_kill(change: Callable[[], object], step: int, *, can_swap: bool) -> int:
     """Run a change in a process that is killed before this step; return its exit status."""
     child = os.fork()
     if child:
@@ -85,6 +85,8 @@ def _run_until_kill(change: Callable[[], object], step: int) -> int:
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
+        if event == "ctypes.dlsym" and not can_swap:
+            raise AttributeError("this system cannot swap two folders")
 
     try:
         sys.addaudithook(count)
@@ -175,7 +177,9 @@ Scene = tuple[Callable[[Path], None], Callable[[Path], None], Files, Files]
 SCENES: Final[dict[str, Scene]] = {
     "add": (_prepare_empty, _add, {}, NEW),
     "update": (_prepare_installed, _update, OLD, NEW),
+    "slow update": (_prepare_installed, _update, OLD, NEW),
     "overwrite": (_prepare_edited, _overwrite, OLD | EDIT, NEW),
+    "slow overwrite": (_prepare_edited, _overwrite, OLD | EDIT, NEW),
     "remove": (_prepare_installed, _remove, OLD, {}),
     "remove edited": (_prepare_edited, _remove, OLD | EDIT, {}),
 }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +17,11 @@ from dittybag.domain.errors import (
     LibraryEdited,
     LibraryNotFound,
     LibraryRefused,
+    LibraryUnwritable,
     Outdated,
     SourceNotFound,
 )
+from dittybag.library import installer
 from dittybag.library.install_records import read_records
 from dittybag.library.installer import UpdateResult, add, create, update
 from tests.contracts.library_fixtures import LibraryClient, Machine
@@ -127,7 +132,7 @@ def test_two_libraries_moved_away_in_one_second_are_both_kept(scene: UpdateScene
     assert {Path(str(place), "same.md").read_text() for place in kept} == {"mine 0", "mine 1", "mine 2"}
 
 
-#: Saves files by rename, as editors do, after the library was compared and before it is moved away.
+#: Saves files by rename, as editors do, after the library was compared and before it is swapped.
 LATE_EDITOR = """
 import sys
 from pathlib import Path
@@ -137,7 +142,7 @@ home, place = sys.argv[1], Path(sys.argv[2])
 saved = []
 
 def save(event, arguments):
-    if event == "os.rename" and str(arguments[0]) == str(place) and not saved:
+    if event == "ctypes.dlsym" and not saved:
         saved.append(event)
         for name in ("changed.md", "same.md", "late.md"):
             (place / ".draft").write_text(f"late {name}")
@@ -218,12 +223,14 @@ def test_concurrent_updates_do_not_undo_each_other(scene: UpdateScene) -> None:
     assert not has_local_edits(scene.home, "lib")
 
 
-#: Dies between the two renames of an update.
+#: Dies between the two renames of an update, on a system that cannot swap folders.
 KILLED_UPDATE = """
 import os, signal, sys
 from dittybag.library.installer import update
 
 def die(event, arguments):
+    if event == "ctypes.dlsym":
+        raise AttributeError
     if event == "os.rename" and str(arguments[0]).endswith("/new"):
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -247,3 +254,52 @@ def test_a_server_finishes_an_update_that_was_cut_off(tmp_path: Path) -> None:
         assert client.text("lib:a") == "new"
     assert leftovers(Path(home)) == []
     assert not has_local_edits(home, "lib")
+
+
+class MacLibrary:
+    """The C library of macOS, as far as it is used: `renamex_np`, which swaps as Linux does, or refuses."""
+
+    def __init__(self, refusal: int) -> None:
+        self.refusal = refusal
+        self.flags: list[int] = []
+        self._linux = ctypes.CDLL(None, use_errno=True)
+
+    def renamex_np(self, first: bytes, second: bytes, flags: Any) -> int:
+        self.flags.append(flags.value)
+        if self.refusal:
+            ctypes.set_errno(self.refusal)
+            return -1
+        status: int = self._linux.renameat2(-100, first, -100, second, flags)
+        return status
+
+
+@pytest.mark.parametrize("refusal", [0, errno.ENOTSUP, errno.EIO], ids=["swapped", "not supported", "failed"])
+def test_macos_swaps_with_renamex_np(
+    scene: UpdateScene, monkeypatch: pytest.MonkeyPatch, refusal: int
+) -> None:
+    library = MacLibrary(refusal)
+    monkeypatch.setattr(installer, "_load_libc", lambda: library)
+    scene.change_source()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "platform", "darwin")
+        if refusal == errno.EIO:
+            with pytest.raises(LibraryUnwritable):
+                scene.update()
+        else:
+            scene.update()
+    assert read_files(scene.library) == (BEFORE if refusal == errno.EIO else AFTER)
+    assert library.flags == [2]
+
+
+def test_a_server_sees_a_library_during_all_updates(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    source = write_files(tmp_path / "lib", {"a.md": "0", "b.md": "same"})
+    home = str(machine.libraries.parent)
+    add(home, str(source))
+    with LibraryClient(machine) as client:
+        assert client.names() == ["lib:a", "lib:b"]
+        for number in range(1, 30):
+            write_files(source, {"a.md": str(number)})
+            update(home, "lib")
+            assert client.text("lib:b") == "same"
+            assert client.names() == ["lib:a", "lib:b"]

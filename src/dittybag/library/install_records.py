@@ -88,9 +88,13 @@ def read_record(home: str, name: str) -> InstallRecord | None:
 def _record_of(home: str, name: str, path: str) -> InstallRecord | None:
     if os.path.islink(path):
         return InstallRecord(kind="link", location=os.path.realpath(path))
+    return decode_record(record_file(home, name))
+
+
+def decode_record(path: files.AnyPath) -> InstallRecord | None:
+    """The content of a record; None if it is missing or damaged. A link has no record."""
     try:
-        content = files.read(record_file(home, name), _MAX_RECORD_BYTES)
-        record = msgspec.json.decode(content, type=InstallRecord)
+        record = msgspec.json.decode(files.read(path, _MAX_RECORD_BYTES), type=InstallRecord)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return None if record.kind == "link" else record

@@ -1,8 +1,9 @@
 """The installer: add, create, update and remove libraries.
 
 A change is built in a folder below HOME/libraries/.dittybag, on the same file system and without a lock. Only
-the last steps need the lock: to update a library, its folder is moved away, the new one takes its place, and
-then the new record does. `finish_interrupted` completes these steps after a crash.
+the last steps need the lock: to update a library, the old and the new folder are swapped, so that a running
+server sees one of them, and then the new record takes its place. `finish_interrupted` completes these steps
+after a crash.
 
 Edits are never deleted: `update --overwrite` and `remove --yes` move an edited library to
 HOME/libraries/.dittybag/kept/NAME/TIME and report that folder.
@@ -10,13 +11,15 @@ HOME/libraries/.dittybag/kept/NAME/TIME and report that folder.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -43,6 +46,7 @@ from dittybag.library.install_records import (
     RECORD_SUFFIX,
     STAGING_PREFIX,
     InstallRecord,
+    decode_record,
     digest_of,
     file_digests,
     folders_by_name,
@@ -65,6 +69,9 @@ _LOCK_SECONDS: Final = 20
 _OWNER: Final = "owner"
 _NEW: Final = "new"
 _OLD: Final = "old"
+
+_RENAME_EXCHANGE: Final = 2  # RENAME_EXCHANGE of renameat2 (Linux), RENAME_SWAP of renamex_np (macOS)
+_AT_FDCWD: Final = -100
 
 
 class AddResult(Struct, frozen=True, kw_only=True):
@@ -293,8 +300,12 @@ def _install(home: str, name: str, work: Path, copy: LimitedCopy, record: Instal
 
 def _swap(home: str, library: Path, work: Path, record: InstallRecord) -> str | None:
     """Replace a library with the new one; return where the old one is kept if it was edited."""
-    old = _move_away(library, work)
-    files.rename(work / _NEW, library)
+    if _exchange(old := work / _NEW, library):
+        files.sync_folder(libraries_folder(home))
+    else:
+        # For an instant there is no library of this name.
+        old = _move_away(library, work)
+        files.rename(work / _NEW, library)
     return _keep_edited(home, library_name(library.name), old, record)
 
 
@@ -320,20 +331,49 @@ def _keep(home: str, name: str, library: Path) -> str:
 def _finish(home: str, work: Path) -> None:
     """Complete the change of a killed process. Requires the lock.
 
-    With a staged record, that is an installation or an update, which counts once the old library was moved
-    away. Without one, it is a removal, which counts once the record was deleted.
+    With a staged record, that is an installation or an update, which counts once the new library has left the
+    staging folder or the old one was moved away. Without one, it is a removal, which counts once the record
+    was deleted.
     """
     staged = next(work.glob(f"*{RECORD_SUFFIX}"), None)
     old = next((work / _OLD).glob("*"), None)
+    new = work / _NEW
     if old is not None and not os.path.lexists(library := library_folder(home, old.name)):
         if staged is not None:
-            files.rename(work / _NEW, library)
+            files.rename(new, library)
         elif os.path.lexists(record_file(home, library_name(old.name))):
             files.rename(old, library)
-    if staged is not None and not (work / _NEW).exists():
-        if old is not None:
-            _keep_edited(home, staged.stem, old, read_record(home, staged.stem))
-        files.rename(staged, record_file(home, staged.stem))
+    record = None if staged is None else decode_record(staged)
+    if staged is None or record is None or (new.exists() and not is_edited(str(new), record)):
+        return
+    if (replaced := new if new.exists() else old) is not None:
+        _keep_edited(home, staged.stem, replaced, read_record(home, staged.stem))
+    files.rename(staged, record_file(home, staged.stem))
+
+
+def _exchange(new: Path, library: Path) -> bool:
+    """Swap two folders in one step; return False if the system does not support it."""
+    import ctypes
+
+    libc = _load_libc()
+    paths = os.fsencode(new), os.fsencode(library)
+    try:
+        if str(sys.platform) == "darwin":
+            status = libc.renamex_np(*paths, ctypes.c_uint(_RENAME_EXCHANGE))
+        else:
+            status = libc.renameat2(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], ctypes.c_uint(_RENAME_EXCHANGE))
+    except AttributeError:
+        return False
+    code = ctypes.get_errno()
+    if status and code not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP):
+        raise OSError(code, os.strerror(code), str(library))
+    return not status
+
+
+def _load_libc() -> Any:
+    import ctypes
+
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def _digests(path: str) -> dict[str, str]:
