@@ -213,13 +213,13 @@ async def ready_tasks(
     ready = await transaction.claims.ready(query)
     total = len(ready)
     if total == limit:
-        total = await transaction.claims.count_ready(replace(query, limit=_MAX_COUNTED))
+        total = await transaction.claims.count_ready(replace(query, limit=MAX_COUNTED))
     found = {task.id: task for task in await transaction.tasks.with_ids(ready)}
     return ReadyTasks([found[number] for number in ready], total)
 
 
 #: Ready tasks are counted up to this number.
-_MAX_COUNTED: Final = 10_000
+MAX_COUNTED: Final = 10_000
 
 
 async def is_any_ready(transaction: Transaction, caller: Caller, request: ClaimRequest) -> bool:
