@@ -24,8 +24,7 @@ from dittybag.domain.errors import DittybagError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-#: Commands by section with their one-line summaries. Each command is a module of the same name, but for the
-#: commands of a group, which have two words.
+#: Commands by section with their one-line summaries. Those of a group have two words.
 _COMMANDS: Final = {
     "Get started": {
         "demo": "Try Dittybag on a sample workspace.",
@@ -70,8 +69,14 @@ _COMMANDS: Final = {
         "completion": "Generate a completion script for bash, zsh or fish.",
     },
 }
-#: Modules whose names differ from their commands, because these are names of Python's own.
-_MODULES: Final = {"import": "import_", "open": "open_"}
+#: The modules of commands, and their names there, unless it is `command` in the module of the same name.
+_ELSEWHERE: Final = {
+    "import": ("import_", "command"),
+    "open": ("open_", "command"),
+    "prompt": ("lazy_groups", "prompt"),
+    "task": ("lazy_groups", "task"),
+    "unpin": ("pin", "unpin_command"),
+}
 
 
 class _LazyGroup(StrictGroup):
@@ -88,7 +93,8 @@ class _LazyGroup(StrictGroup):
             from dittybag.cli.serve_command import serve_command
 
             return serve_command
-        command: click.Command = import_module(f"dittybag.cli.{_MODULES.get(cmd_name, cmd_name)}").command
+        module, name = _ELSEWHERE.get(cmd_name, (cmd_name, "command"))
+        command: click.Command = getattr(import_module(f"dittybag.cli.{module}"), name)
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
