@@ -15,7 +15,6 @@ import pytest
 
 from dittybag.clients import config_files
 from dittybag.clients.client_errors import (
-    ClientEntryForeign,
     ClientFileBusy,
     ClientFileRefused,
     ClientFileUnreachable,
@@ -72,8 +71,7 @@ def test_a_created_folder_stays_if_it_has_other_files(client_file: ClientFileFix
     client_file.connect()
     (client_file.file.parent / "argv.json").touch()
     client_file.remove()
-    assert not client_file.file.exists()
-    assert client_file.file.parent.exists()
+    assert [file.name for file in client_file.file.parent.iterdir()] == ["argv.json"]
 
 
 def test_one_copy_is_kept_until_the_last_entry_is_removed(client_file: ClientFileFixture) -> None:
@@ -170,15 +168,6 @@ def test_a_dry_run_changes_no_file(client_file: ClientFileFixture) -> None:
     assert removal.state == "removed"
     assert '-    "dittybag": {' in removal.diff.splitlines()
     assert client_file.all_files() == before
-
-
-def test_a_diff_far_down_has_correct_line_numbers(client_file: ClientFileFixture) -> None:
-    lines = [f'  "k{number}": {number},' for number in range(5000)]
-    client_file.write("\n".join(["{", *lines, '  "last": 0', "}"]))
-    diff = client_file.connect(dry_run=True).diff.splitlines()
-    assert diff[2] == "@@ -4999,5 +4999,13 @@"
-    assert diff[3] == ' "k4997": 4997,'.replace(' "', '   "')
-    assert diff[-1] == r"\ No newline at end of file"
 
 
 def test_a_diff_in_a_long_line_is_cut_to_its_context(client_file: ClientFileFixture) -> None:
@@ -353,26 +342,11 @@ def _kill_at(function: Callable[..., None], left: list[int]) -> Callable[..., No
     return call
 
 
-def test_a_file_where_a_folder_should_be_is_refused(client_file: ClientFileFixture) -> None:
-    client_file.file.parent.parent.mkdir(parents=True)
-    client_file.file.parent.write_text("here")
-    with pytest.raises(ClientFileUnreachable, match="Not a directory"):
-        client_file.connect()
-    assert client_file.file.parent.read_text() == "here"
-
-
 def test_nothing_is_edited_without_a_data_folder(client_file: ClientFileFixture) -> None:
     before = client_file.write("{}")
     client_file.data_folder.write_text("here")
     with pytest.raises(ClientFileUnreachable, match="dittybag/connect: cannot be accessed"):
         client_file.connect()
-    assert client_file.read() == before
-
-
-def test_an_entry_of_another_program_is_not_removed(client_file: ClientFileFixture) -> None:
-    before = client_file.write('{"mcpServers": {"dittybag": {"command": "/bin/bag", "args": ["serve"]}}}')
-    with pytest.raises(ClientEntryForeign):
-        client_file.remove()
     assert client_file.read() == before
 
 
