@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dittybag.domain.errors import LibraryPromptNotFound
-from dittybag.library import indexer
+from dittybag.library import indexer, library_folders
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
@@ -274,3 +274,15 @@ async def test_the_reports_follow_links_that_break_and_are_repaired(tmp_path: Pa
         await until(has_new_stamp)
         link.unlink()
         await until(reported(0))
+
+
+async def test_folders_beyond_the_maximum_number_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library_folders, "MAX_LIBRARIES", 2)
+    for name in "abc":
+        write(tmp_path, name)
+    async with running_service(tmp_path) as service:
+        assert {report.name for report in await service.reports() if report.prompts} == {"a", "b"}
+        (problem,) = [problem for report in await service.reports() for problem in report.problems]
+        assert problem.message == "only the first 2 of its 3 folders are read"

@@ -522,6 +522,30 @@ BUGS: Final = (
         ("tests/library/test_safe_folder.py",),
     ),
     Bug(
+        "claimed-work-tree",
+        "An unpacked folder reads and writes the project of a repository beside it.",
+        (
+            (
+                "folders/repositories.py",
+                "return top if top is not None and _leads_to(top, repository) else None",
+                "return top",
+            ),
+        ),
+        ("tests/folders/test_hostile_repositories.py",),
+    ),
+    Bug(
+        "overwritten-library",
+        "An update of a library overwrites edits.",
+        (
+            (
+                "library/installer.py",
+                "if not overwrite and digest_of(before) != record.digest:",
+                "if not overwrite and not before:",
+            ),
+        ),
+        ("tests/library/test_library_update.py",),
+    ),
+    Bug(
         "link-in-skill",
         "A link to a hidden file is served as a file of a skill.",
         (

@@ -170,9 +170,9 @@ class LibraryIndexer:
                 for scan, previous in zip(scans, old, strict=False)
             )
             for library in await gather(*loading):
-                room -= library.length
-                yield library if room >= 0 else library.without_prompts(_TOO_LARGE)
-                room += 0 if room >= 0 else library.length
+                kept = library if library.length <= room else library.without_prompts(_TOO_LARGE)
+                room -= kept.length
+                yield kept
 
     def _from_cache(self, folder: LibraryFolder) -> LoadedLibrary | None:
         entry = self._cached.get(folder.root.path)
