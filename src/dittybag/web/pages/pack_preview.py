@@ -16,7 +16,7 @@ from dittybag.services.project_overview import is_person
 from dittybag.web.browser_requests import WebRequest, WebResponse, parse_number
 from dittybag.web.template_rendering import render_page
 
-#: Budgets to choose from; any other one can be typed. The first is that of hooks.
+#: Budgets to choose from; any other one can be typed.
 _BUDGETS: Final = (1_500, DEFAULT_BUDGET, 4_000, 8_000)
 #: The value of the field for an agent that has changed nothing.
 NEW_AGENT: Final = "-"
