@@ -101,14 +101,6 @@ def test_a_prompt_is_shown_with_its_template(tmp_path: Path) -> None:
     assert run_json(tmp_path, "show", "my_lib:review")["text"] == TEMPLATE
 
 
-@pytest.mark.parametrize("command", ["show nothing", "show nothing:here", "check nothing", "check ./nothing"])
-def test_unknown_libraries_and_prompts_are_reported(tmp_path: Path, command: str) -> None:
-    write_valid_library(tmp_path)
-    result = dittybag(tmp_path, "library", *command.split(), status=3)
-    assert result.stderr.startswith("error: ")
-    assert "nothing" in result.stderr
-
-
 def test_a_valid_library_passes(tmp_path: Path) -> None:
     write_valid_library(tmp_path)
     output = dittybag(tmp_path, "library", "check").stdout

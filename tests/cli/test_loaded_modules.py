@@ -91,13 +91,14 @@ def test_a_data_command_loads_only_the_store_and_the_services(
     require_at_most(count, modules)
 
 
-def test_help_loads_no_store(tmp_path: Path) -> None:
-    with start(tmp_path, "--help") as process:
+@pytest.mark.parametrize(("words", "count"), [((), 20), (("library", "add"), 30)])
+def test_help_loads_no_store(tmp_path: Path, words: tuple[str, ...], count: int) -> None:
+    with start(tmp_path, *words, "--help") as process:
         modules = loaded(process)
     assert not modules & (
         HEAVY | ENGINE | OTHERS | {"apsw", "asyncio", "dittybag.storage", "dittybag.services"}
     )
-    require_at_most(20, modules)
+    require_at_most(count, modules)
 
 
 @pytest.mark.parametrize(("project", "count"), [((), 166), (("--project", "auto"), 172)], ids=["", "auto"])

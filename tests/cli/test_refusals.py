@@ -166,6 +166,22 @@ REFUSED = [
     ("purge --kind task --yes", 2, "Give REF or --resume"),
     ("purge --keep-current --yes", 2, "Give REF or --resume"),
     (f"search {'x' * 5000}", 1, "Query must be at most 1000 characters"),
+    ("library add", 2, "SOURCE is required"),
+    ("library add nowhere", 3, "nowhere: no such file or folder"),
+    ("library add -- --upload-pack=x", 1, "not a folder or a Git URL"),
+    ("library add 'ext::sh -c x'", 1, "makes Git run another program"),
+    ("library add FOLDER --name '!!!'", 1, "'!!!' is not a valid library name; use at least one letter"),
+    ("library add FOLDER --folder ../src", 1, "invalid folder '../src': the path contains '..'"),
+    ("library add FOLDER --folder nothing", 1, "there is no folder 'nothing' in it"),
+    ("library add https://example.org/x --link", 1, "only a folder can be linked"),
+    ("library update nothing", 3, "Library 'nothing' does not exist"),
+    ("library remove nothing", 3, "Library 'nothing' does not exist"),
+    ("library remove ../../etc --yes", 3, "Library '../../etc' does not exist"),
+    ("library new -- ---", 1, "is not a valid library name"),
+    ("library show nothing", 3, "nothing"),
+    ("library show nothing:here", 3, "nothing"),
+    ("library check nothing", 3, "nothing"),
+    ("library check ./nothing", 3, "nothing"),
     ("user add ALICE", 4, "User 'alice' already exists"),
     ("user add ''", 1, "User name must be 1-100 characters"),
     ("user add -- -x", 1, "start with a letter, a digit or _"),
@@ -212,7 +228,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def state(home: Path) -> list[object]:
     """Return all that commands could change."""
-    listing = (("history", "--limit", "100"), ("user", "list"), ("token", "list"), ("project", "list"))
+    listing = (
+        ("history", "--limit", "100"),
+        ("user", "list"),
+        ("token", "list"),
+        ("project", "list"),
+        ("library", "list"),
+    )
     return [data(dittybag(home, *words, "--json")) for words in listing]
 
 
