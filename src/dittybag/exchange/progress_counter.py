@@ -8,7 +8,7 @@ from typing import Final
 #: Called with a kind of data, in the plural, the number processed so far, and that of all (0: unknown).
 ProgressCallback = Callable[[str, int, int], object]
 
-#: Number of entities or changes to read at a time.
+#: Number of entities to read at a time.
 PAGE: Final = 100
 
 
@@ -18,7 +18,7 @@ class ProgressCounter:
     def __init__(self, on_progress: ProgressCallback | None) -> None:
         #: How many there are of each kind, as far as that is known.
         self.totals: dict[str, int] = {}
-        self.counts = {"prompts": 0, "resources": 0, "tasks": 0, "changes": 0}
+        self.counts = {"prompts": 0, "resources": 0, "tasks": 0}
         self._on_progress = on_progress
 
     def begin(self, section: str) -> None:
