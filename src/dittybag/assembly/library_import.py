@@ -25,8 +25,8 @@ from dittybag.exchange.sanitise import sanitise_description, sanitise_name, sani
 from dittybag.services.template_arguments import find_arguments
 
 if TYPE_CHECKING:
+    from dittybag.library.catalogue import LoadedLibrary
     from dittybag.library.formats.parsed_prompt import ParsedPrompt
-    from dittybag.library.loaded_library import LoadedLibrary
 
 #: A tag that includes another file of the library.
 _INCLUDE_TAG: Final = re.compile(r"\{%[-+]?\s*(?:include|import|from|extends)\b")

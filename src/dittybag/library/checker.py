@@ -11,9 +11,9 @@ from msgspec import Struct
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import SOURCE_BYTES, FileProblem
 from dittybag.domain.template_tags import TEMPLATE_TAG, TEMPLATE_VARIABLE
+from dittybag.library.catalogue import LoadedLibrary
 from dittybag.library.formats.code_spans import CodeSpans
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
-from dittybag.library.loaded_library import LoadedLibrary
 from dittybag.library.loader import MANIFEST
 from dittybag.library.render.includes import resolve_include
 from dittybag.library.render.template_renderer import TemplateRenderer

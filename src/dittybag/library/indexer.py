@@ -12,10 +12,9 @@ from msgspec import Struct
 
 from dittybag.domain.libraries import FileProblem
 from dittybag.files import display_path
-from dittybag.library.catalogue import Catalogue
+from dittybag.library.catalogue import Catalogue, LoadedLibrary
 from dittybag.library.disk_thread import DiskThread
 from dittybag.library.library_folders import Directories, LibraryFolder, LibraryFolders
-from dittybag.library.loaded_library import LoadedLibrary
 from dittybag.library.loader import FolderScan, LibraryLoader, scan_folder
 from dittybag.library.parse_cache import CacheEntry, ParseCache
 from dittybag.library.render.child_reader import FileReader

@@ -29,10 +29,9 @@ from dittybag.library.safe_folder import MissingFile, SafeFolder, UnreadableFile
 
 if TYPE_CHECKING:
     from dittybag.domain.skills import Skill, SkillFile
-    from dittybag.library.catalogue import Catalogue
+    from dittybag.library.catalogue import Catalogue, LoadedLibrary
     from dittybag.library.formats.parsed_prompt import ParsedPrompt
     from dittybag.library.indexer import LibraryChanges, LibraryIndexer
-    from dittybag.library.loaded_library import LoadedLibrary
     from dittybag.library.refresh import LibraryRefresher
     from dittybag.library.skill_index import SkillIndex
 

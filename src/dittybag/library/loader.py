@@ -13,10 +13,10 @@ from msgspec import Raw, Struct
 
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import SOURCE_BYTES, FileProblem
+from dittybag.library.catalogue import FileState, LoadedLibrary, TemplateState
 from dittybag.library.formats.format_detection import detect_formats
 from dittybag.library.formats.parsed_prompt import ParsedFile, ParsedPrompt
 from dittybag.library.library_folders import LibraryFolder
-from dittybag.library.loaded_library import FileState, LoadedLibrary, TemplateState
 from dittybag.library.render.child_reader import FileReader
 from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.library.safe_folder import FolderListing, MissingFile, SafeFolder, Stamp, UnreadableFile

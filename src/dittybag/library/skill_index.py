@@ -24,9 +24,9 @@ from dittybag.domain.skills import (
     front_matter_problem,
     size_problem,
 )
+from dittybag.library.catalogue import LoadedLibrary
 from dittybag.library.disk_thread import DiskThread
 from dittybag.library.formats.skill_header import InvalidHeader
-from dittybag.library.loaded_library import LoadedLibrary
 from dittybag.library.safe_folder import MissingFile, SafeFolder, Stamp, UnreadableFile, decode_text
 from dittybag.library.skill_folders import ServedPaths, assign_paths, files_by_skill
 

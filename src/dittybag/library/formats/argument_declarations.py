@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from dittybag.domain.errors import clip
 from dittybag.domain.prompts import MAX_ARGUMENTS, MAX_CHOICES, TITLE_LENGTH, Argument
 from dittybag.domain.text import one_line
-from dittybag.library.formats.diagnostics import Diagnostics
+from dittybag.library.formats.parsed_prompt import Diagnostics
 from dittybag.library.formats.summary_text import normalise_description
 from dittybag.yaml_nodes import YamlNode, argument_text, bool_of, list_of, mapping_of, text_of
 

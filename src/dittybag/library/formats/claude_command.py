@@ -26,11 +26,10 @@ from msgspec.structs import replace
 from dittybag.domain.prompts import MAX_ARGUMENTS
 from dittybag.library.formats.argument_declarations import DeclaredArgument, build_signature, to_identifier
 from dittybag.library.formats.code_spans import CodeSpans
-from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.escaping import replace_placeholders, string_literal
 from dittybag.library.formats.front_matter import FrontMatterDocument
 from dittybag.library.formats.markdown import build_prompt, parse_declared_arguments
-from dittybag.library.formats.parsed_prompt import ParsedPrompt
+from dittybag.library.formats.parsed_prompt import Diagnostics, ParsedPrompt
 from dittybag.yaml_nodes import YamlNode, text_of
 
 _COMMAND_FIELDS: Final = ("argument-hint", "allowed-tools", "disable-model-invocation")

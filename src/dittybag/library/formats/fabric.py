@@ -15,9 +15,8 @@ from typing import Final
 
 from dittybag.domain.prompts import MAX_ARGUMENTS
 from dittybag.library.formats.argument_declarations import DeclaredArgument, build_signature
-from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.escaping import replace_placeholders
-from dittybag.library.formats.parsed_prompt import ParsedPrompt
+from dittybag.library.formats.parsed_prompt import Diagnostics, ParsedPrompt
 from dittybag.library.formats.summary_text import first_line
 
 _VARIABLE: Final = re.compile(r"\{\{[ \t]*([A-Za-z_]\w{0,99})[ \t]*\}\}", re.ASCII)

@@ -15,9 +15,8 @@ from dittybag.library.formats import (
     skill,
     twig,
 )
-from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.front_matter import FrontMatterDocument, parse_front_matter
-from dittybag.library.formats.parsed_prompt import ParsedFile, ParsedPrompt
+from dittybag.library.formats.parsed_prompt import Diagnostics, ParsedFile, ParsedPrompt
 from dittybag.library.formats.prompt_names import key_of, key_problem
 
 #: Yields the prompts of a content.

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.library.formats.diagnostics import Diagnostics
+from dittybag.library.formats.parsed_prompt import Diagnostics
 from dittybag.yaml_nodes import YamlNode, parse_yaml, text_of
 
 _FENCE: Final = re.compile(r"---[ \t]*\r?")

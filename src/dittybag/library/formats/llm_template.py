@@ -15,10 +15,9 @@ from typing import Final
 
 from dittybag.domain.errors import clip
 from dittybag.library.formats.argument_declarations import DeclaredArgument, build_signature
-from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.escaping import replace_placeholders
 from dittybag.library.formats.fabric import append_input
-from dittybag.library.formats.parsed_prompt import ParsedPrompt
+from dittybag.library.formats.parsed_prompt import Diagnostics, ParsedPrompt
 from dittybag.library.formats.summary_text import first_line, normalise_description, normalise_title
 from dittybag.yaml_nodes import YamlNode, YamlProblem, argument_text, parse_yaml, text_of
 

@@ -22,9 +22,8 @@ from dittybag.library.formats.argument_declarations import (
     build_signature,
     parse_declarations,
 )
-from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.front_matter import FrontMatterDocument
-from dittybag.library.formats.parsed_prompt import ParsedPrompt
+from dittybag.library.formats.parsed_prompt import Diagnostics, ParsedPrompt
 from dittybag.library.formats.summary_text import first_line, normalise_description, normalise_title
 
 _ARGUMENTS: Final = ("arguments", "args", "variables", "inputs", "parameters")

@@ -25,10 +25,9 @@ from dittybag.library.formats.argument_declarations import (
     build_signature,
     parse_declarations,
 )
-from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.front_matter import FrontMatterDocument
 from dittybag.library.formats.markdown import build_prompt
-from dittybag.library.formats.parsed_prompt import ParsedPrompt
+from dittybag.library.formats.parsed_prompt import Diagnostics, ParsedPrompt
 from dittybag.yaml_nodes import YamlNode, mapping_of, text_of
 
 _ROLE_LINE: Final = re.compile(

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from dittybag.library.formats import claude_command, markdown
 from dittybag.library.formats.argument_declarations import Signature
-from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.front_matter import FrontMatterDocument
-from dittybag.library.formats.parsed_prompt import ParsedPrompt
+from dittybag.library.formats.parsed_prompt import Diagnostics, ParsedPrompt
 from dittybag.library.formats.prompt_names import skill_key
 
 

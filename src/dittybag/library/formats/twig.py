@@ -14,8 +14,7 @@ from typing import Any, Final, NoReturn
 from dittybag.domain.errors import clip
 from dittybag.domain.prompts import MAX_ARGUMENTS, Argument
 from dittybag.library.formats.argument_declarations import is_usable_name
-from dittybag.library.formats.diagnostics import Diagnostics
-from dittybag.library.formats.parsed_prompt import ParsedPrompt
+from dittybag.library.formats.parsed_prompt import Diagnostics, ParsedPrompt
 from dittybag.library.formats.prompt_names import MAX_KEY_LENGTH
 from dittybag.library.formats.summary_text import normalise_description
 
