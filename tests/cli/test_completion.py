@@ -45,12 +45,6 @@ def test_the_script_is_valid_in_its_shell(tmp_path: Path, shell: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unknown_shell_is_rejected(tmp_path: Path) -> None:
-    result = dittybag(tmp_path, "completion", "csh", status=2)
-    assert "'bash', 'zsh', 'fish'" in result.stderr
-    assert result.stdout == ""
-
-
 class ShellTerminal:
     """A shell in a pseudo-terminal, in which `dittybag` prints its arguments instead of running a command."""
 

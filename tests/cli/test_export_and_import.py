@@ -224,21 +224,6 @@ def test_everything_is_imported_into_the_selected_project(tmp_path: Path) -> Non
     assert rows(home / "default.db", "SELECT project FROM prompts") == [(2,)]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (("export", "-", "--json"), "--json requires a file or a folder"),
-        (("export", "-", "--as", "folder"), "A folder export requires a folder name"),
-        (("import",), "SOURCE is required"),
-        (("import", "x", "--as", "tape"), "'tape' is not one of"),
-        (("import", "x", "--on-conflict", "shout"), "'shout' is not one of"),
-    ],
-)
-def test_invalid_options_are_reported(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:
-    result = dittybag(tmp_path, *arguments, status=2)
-    assert problem in result.stderr or problem in result.stdout
-
-
 def test_a_closed_pipe_ends_an_export_without_a_traceback(home: Path, tmp_path: Path) -> None:
     (tmp_path / "many.csv").write_text("name,prompt\n" + "".join(f"p{n},{'x' * 1000}\n" for n in range(100)))
     dittybag(home, "import", str(tmp_path / "many.csv"))

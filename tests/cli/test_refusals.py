@@ -166,6 +166,35 @@ REFUSED = [
     ("purge --kind task --yes", 2, "Give REF or --resume"),
     ("purge --keep-current --yes", 2, "Give REF or --resume"),
     (f"search {'x' * 5000}", 1, "Query must be at most 1000 characters"),
+    ("export - --as folder", 2, "A folder export requires a folder name"),
+    ("import", 2, "SOURCE is required"),
+    ("import x --as tape", 2, "'tape' is not one of"),
+    ("import x --on-conflict shout", 2, "'shout' is not one of"),
+    ("completion csh", 2, "'bash', 'zsh', 'fish'"),
+    ("serve --profile nope", 2, "'nope'; use one of: all, agent, mcpkg, twig, tasks, prompt-store"),
+    ("serve --toolsets tasks,nope", 2, "there is no toolset 'nope'"),
+    ("serve --profile tasks --toolsets prompts", 2, "has no tools in these toolsets; its toolsets: tasks"),
+    ("serve --project nope", 3, "Project 'nope' does not exist in "),
+    ("serve --workspace ../x", 2, "'../x' is not a valid workspace name"),
+    ("serve --db", 2, "--db requires a value"),
+    ("serve --dance", 2, "Unknown option --dance\nhint: for help, run: dittybag serve --help\n"),
+    ("serve --tolset tasks", 2, "Unknown option --tolset\nhint: did you mean --toolsets?\n"),
+    ("serve --read-only=maybe", 2, "--read-only does not take a value"),
+    ("serve --http --auth yes", 2, "--auth must be one of off, tokens, not 'yes'"),
+    ("serve --http --auth ''", 2, "--auth must be one of off, tokens, not ''"),
+    ("serve --http --auth", 2, "--auth requires a value"),
+    ("serve --auth tokens", 2, "--auth tokens requires --http"),
+    ("serve --http 0.0.0.0:0 --auth off", 2, "anyone who can reach 0.0.0.0 could"),
+    ("serve --http --allow-host https://x.org", 2, "--allow-host must be a host name such as"),
+    ("serve --http --allow-host x.org:80", 2, "without a port, not 'x.org:80'"),
+    ("serve --http --allow-host '*'", 2, "not '*'"),
+    ("serve --http --allow-host", 2, "--allow-host requires a value"),
+    ("serve --http --auth tokens --rate-limit 50", 2, "or off, not '50'"),
+    ("serve --http --auth tokens --rate-limit 0/s", 2, "such as 50/s, 3000/m or 10000/h"),
+    ("serve --http --auth tokens --rate-limit 1000001/s", 2, "from 1 to 1000000"),
+    ("serve --http --auth tokens --rate-limit-burst 0", 2, "integer from 1 to 1000000, not '0'"),
+    ("serve --http --rate-limit 5/s", 2, "a rate limit requires --auth tokens"),
+    ("serve --http no.such.host.invalid:0 --auth tokens", 2, "cannot listen on no.such.host.invalid:0"),
     ("library add", 2, "SOURCE is required"),
     ("library add nowhere", 3, "nowhere: no such file or folder"),
     ("library add -- --upload-pack=x", 1, "not a folder or a Git URL"),
@@ -245,6 +274,7 @@ def test_a_refused_command_says_why(home: Path, command: str, status: int, probl
     assert problem in result.stderr
     assert result.stderr.startswith("error: ")
     assert (result.stdout, "Traceback" in result.stderr) == ("", False)
+    assert words[0] != "serve" or "\nhint: " in result.stderr
 
 
 def test_a_refusal_has_a_code_and_hints_for_programs(home: Path) -> None:
@@ -252,3 +282,5 @@ def test_a_refusal_has_a_code_and_hints_for_programs(home: Path) -> None:
     assert (error["code"], error["message"], error["hints"]) == ("TASK_NOT_FOUND", "Task 99 not found", [])
     error = failure(dittybag(home, "tag", "rename", "funn", "z", "--json", status=3))
     assert (error["code"], error["hints"]) == ("NOT_FOUND", ["did you mean fun?"])
+    error = failure(dittybag(home, "export", "-", "--json", status=2))
+    assert error["message"].startswith("--json requires a file or a folder")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -101,37 +99,6 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
     assert file.exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "status", "problem"),
-    [
-        (
-            ("--profile", "nope"),
-            2,
-            "there is no profile 'nope'; use one of: all, agent, mcpkg, twig, tasks, prompt-store",
-        ),
-        (("--toolsets", "tasks,nope"), 2, "there is no toolset 'nope'"),
-        (
-            ("--profile", "tasks", "--toolsets", "prompts"),
-            2,
-            "the profile 'tasks' has no tools in these toolsets; its toolsets: tasks",
-        ),
-        (("--project", "nope"), 3, "Project 'nope' does not exist in "),
-        (("--workspace", "../x"), 2, "'../x' is not a valid workspace name"),
-        (("--db",), 2, "--db requires a value"),
-        (("--dance",), 2, "Unknown option --dance\nhint: for help, run: dittybag serve --help\n"),
-        (("--tolset", "tasks"), 2, "Unknown option --tolset\nhint: did you mean --toolsets?\n"),
-        (("--read-only=maybe",), 2, "--read-only does not take a value"),
-    ],
-)
-def test_invalid_options_are_rejected_with_a_hint(
-    tmp_path: Path, options: tuple[str, ...], status: int, problem: str
-) -> None:
-    result = dittybag(tmp_path, "serve", *options, status=status)
-    assert result.stderr.startswith(f"error: {problem}")
-    assert "\nhint: " in result.stderr
-    assert result.stdout == ""
-
-
 def test_an_unreachable_database_server_is_named_without_its_password(tmp_path: Path) -> None:
     result = dittybag(tmp_path, "serve", "--db", "postgresql://ann:s3cret@127.0.0.1:1/x", status=5)
     assert result.stderr.startswith(
@@ -163,11 +130,3 @@ def test_help_lists_all_options_in_short_lines(tmp_path: Path) -> None:
         assert option in text
     assert max(map(len, text.splitlines())) <= 90
     assert dittybag(tmp_path, "serve", "-h").stdout == text
-
-
-def test_a_server_starts_without_modules_that_only_some_calls_need(tmp_path: Path) -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "dittybag", "serve", "--db", str(tmp_path / "a.db")]
-    done = subprocess.run(command, cwd=ROOT, input=b"", capture_output=True, timeout=30, check=True)
-    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
-    assert "dittybag.domain.names" in loaded
-    assert not loaded & {"anyascii", "importlib.resources"}

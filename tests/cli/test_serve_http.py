@@ -205,41 +205,6 @@ def test_additional_host_names_are_accepted(
         assert server.ask("GET", "/healthz", headers=headers).status == 403
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (("--http", "--auth", "yes"), "--auth must be one of off, tokens, not 'yes'"),
-        (("--http", "--auth", ""), "--auth must be one of off, tokens, not ''"),
-        (("--http", "--auth"), "--auth requires a value"),
-        (("--auth", "tokens"), "--auth tokens requires --http"),
-        (("--http", "0.0.0.0:0", "--auth", "off"), "anyone who can reach 0.0.0.0 could"),
-        (
-            ("--http", "--allow-host", "https://x.org"),
-            "--allow-host must be a host name such as dittybag.example.org",
-        ),
-        (("--http", "--allow-host", "x.org:80"), "without a port, not 'x.org:80'"),
-        (("--http", "--allow-host", "*"), "not '*'"),
-        (("--http", "--allow-host"), "--allow-host requires a value"),
-        (("--http", "--auth", "tokens", "--rate-limit", "50"), "or off, not '50'"),
-        (("--http", "--auth", "tokens", "--rate-limit", "0/s"), "such as 50/s, 3000/m or 10000/h"),
-        (("--http", "--auth", "tokens", "--rate-limit", "1000001/s"), "from 1 to 1000000"),
-        (("--http", "--auth", "tokens", "--rate-limit-burst", "0"), "integer from 1 to 1000000, not '0'"),
-        (("--http", "--rate-limit", "5/s"), "a rate limit requires --auth tokens"),
-        (
-            ("--http", "no.such.host.invalid:0", "--auth", "tokens"),
-            "cannot listen on no.such.host.invalid:0",
-        ),
-    ],
-)
-def test_invalid_authentication_options_are_rejected(
-    tmp_path: Path, arguments: tuple[str, ...], problem: str
-) -> None:
-    result = dittybag(tmp_path, "serve", *arguments, status=2)
-    assert problem in result.stderr
-    assert "hint: " in result.stderr
-    assert not (tmp_path / "default.db").exists()
-
-
 def test_a_read_replica_needs_a_url_and_postgresql(tmp_path: Path) -> None:
     for url, problem in (
         ("u:secret@h/d", "--read-replica must be a URL such as postgresql://user:password@host/database"),
