@@ -82,9 +82,9 @@ bundle: $(VENV)/.dev ## pack the bundle for desktop clients in dist/
 	@$(BIN)/python -m tests.interop.environments mcpb
 	@$(BIN)/python -m tests.package.bundle
 
-containers: $(VENV)/.dev ## validate the files in deploy/; ARGS=--run also builds the image and runs it
+containers: $(VENV)/.dev ## validate the files in deploy/
 	@$(BIN)/python -m tests.programs
-	@$(BIN)/python -m tests.fleet.deploy_validators $(ARGS)
+	@$(BIN)/python -m tests.fleet.deploy_validators
 
 packages: $(VENV)/.dev ## validate what is published: distributions, registry entry and bundle
 	@$(BIN)/python -m tests.interop.environments mcpb

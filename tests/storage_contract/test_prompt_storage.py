@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.errors import NameTaken, PromptNotFound, TitleTaken
+from dittybag.domain.errors import PromptNotFound
 from dittybag.domain.names import NAME_LENGTH
-from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import CONTENT_BYTES, TITLE_LENGTH, Argument, Prompt, PromptOrder, TagCount
 from dittybag.domain.queries import PromptQuery
 from dittybag.services.prompt_service import PromptAddress, PromptPage
@@ -86,46 +85,6 @@ async def test_an_updated_prompt_is_read_as_it_was_stored(session: StoreSession)
     )
     assert changed.updated_at > first.updated_at
     assert await stored(session, changed) == [changed] * 4
-
-
-async def test_a_deleted_prompt_is_not_found(session: StoreSession) -> None:
-    prompt = await session.prompt("p", tags=["a"])
-    await session.delete_prompt("p")
-    for address in (PromptAddress(id=prompt.id), PromptAddress(name="p")):
-        with pytest.raises(PromptNotFound):
-            await session.workspace.prompts.get(session.caller, address)
-    assert not await session.read(lambda transaction: transaction.prompts.name_taken(session.project, "p"))
-    assert not await session.read(lambda transaction: transaction.prompts.title_taken(session.project, "p"))
-    assert (
-        await session.workspace.prompts.page(
-            session.caller, PromptQuery(project=session.caller.project, limit=10, offset=0)
-        )
-    ).total == 0
-    assert await session.workspace.prompts.listing(session.caller, 0, 10) == []
-    assert await session.workspace.prompts.tags(session.caller) == []
-
-
-async def test_names_and_titles_are_unique_in_a_project(session: StoreSession) -> None:
-    await session.prompt("one", title="Eins")
-    await session.prompt("two", title="Zwei")
-    with pytest.raises(NameTaken):
-        await session.prompt("one", title="Anders")
-    with pytest.raises(TitleTaken):
-        await session.prompt("three", title="Eins")
-    with pytest.raises(TitleTaken):
-        await session.change_prompt("two", title="Eins")
-    await session.change_prompt("two", title="Zwei", content="The same title is no clash")
-    await session.prompt("ONE", title="EINS")
-    elsewhere = await open_session(session.store, "elsewhere")
-    await elsewhere.prompt("one", title="Eins")
-
-    async def taken(transaction: Transaction) -> list[bool]:
-        names = [await transaction.prompts.name_taken(session.project, name) for name in ("ONE", "One")]
-        titles = [await transaction.prompts.title_taken(session.project, title) for title in ("EINS", "eins")]
-        return names + titles
-
-    assert await session.read(taken) == [True, False, True, False]
-    await check_log(session.store)
 
 
 async def test_a_missing_name_or_title_is_derived_and_made_unique(session: StoreSession) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,22 +15,24 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Change
+from dittybag.domain.claims import MICROSECONDS
 from dittybag.domain.entities import ENTITY_TYPES, Kind, key_of, kind_of
-from dittybag.domain.errors import Conflict, DittybagError, NotFound
+from dittybag.domain.errors import DittybagError, NameTaken, NotFound, SeveralConflicts, TitleTaken, UriTaken
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.queries import ChangeQuery, PromptQuery
 from dittybag.domain.resources import Resource
-from dittybag.domain.tasks import DEFAULT_USER, Task
+from dittybag.domain.tasks import ENDED, Task
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
+from dittybag.services.task_queue import ClaimRequest
 from dittybag.services.workspace import Workspace
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.log_consistency import ALL, EntitiesByKey, read_log, replay_log, stored_entities
 from tests.storage_contract.naive_search import contains_words
 from tests.storage_contract.sample_entities import create_entity
-from tests.storage_contract.store_session import ACTOR, StoreSession
+from tests.storage_contract.store_session import StoreSession
 from tests.storage_contract.workspace_model import WorkspaceModel
 
 T = TypeVar("T")
@@ -39,20 +41,38 @@ WHICH = st.integers(0, 30)
 NAMES = st.sampled_from(["a", "b", "A", "c.d", "e", "f", "g"])
 TITLES = st.sampled_from(["Eins", "eins", "ZWEI", "a", "Straße", "İ", "sieben"])
 TEXTS = st.text(st.sampled_from("abcABC ßẞİςΣ%_'\"\n"), min_size=1, max_size=12)
+LINES = TEXTS.map(lambda text: text.replace("\n", " ").strip() or "t")
 TAGS = st.lists(st.sampled_from(["x", "y", "z"]), max_size=3, unique=True).map(tuple)
 URIS = st.sampled_from(["x:1", "x:2", "x:{n}", "X:1", "x:3", "y:{n}", "x:4"])
 BYTES = st.binary(max_size=6)
-TASK_FIELDS = st.fixed_dictionaries(
-    {"title": TEXTS.map(lambda text: text.replace("\n", " ").strip() or "t")},
-    optional={
-        "notes": TEXTS,
-        "priority": st.integers(1, 5),
-        "project": st.sampled_from(["default", "a", "free"]),
-        "due_date": st.just("2026-03-01"),
-    },
-)
 PROMPT_CHANGE = st.fixed_dictionaries(
     {}, optional={"title": TITLES, "content": TEXTS, "tags": TAGS, "description": TEXTS}
+)
+LEASE: Final = 60
+#: Two people, and three agents of one of them.
+PEOPLE: Final = (Caller(1, "ann", "ann"), Caller(1, "ben", "ben"))
+AGENTS: Final = tuple(Caller(1, f"agent-{name}", "ann", interface="mcp") for name in "xyz")
+CALLERS = st.sampled_from((*PEOPLE, *AGENTS, AGENTS[0]))
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "title": LINES,
+        "notes": LINES,
+        "priority": st.integers(1, 5),
+        "due_date": st.sampled_from(["", "2026-03-01", "2026-02-01"]),
+        "labels": st.sampled_from([(), ("l",), ("l", "m")]),
+        "assignee": st.sampled_from(["", "ann", "agent-x", "agent-y"]),
+        "status": st.sampled_from(["todo", "todo", "doing", "review", "done", "dropped"]),
+    },
+)
+#: The fence that a caller names: none, the one of the claim, or another one.
+FENCES = st.sampled_from(["none", "right", "right", "right", "stale"])
+MOMENTS = st.sampled_from(["next lapse", "before the next lapse", "later"])
+REQUESTS = st.builds(
+    ClaimRequest,
+    labels=st.sampled_from([(), (), ("l",), ("m",), ("l", "m")]),
+    lease_seconds=st.sampled_from([LEASE, LEASE, 1]),
+    connection=st.sampled_from(["", "c1", "c2"]),
 )
 
 
@@ -67,10 +87,13 @@ class StoreMachine(RuleBasedStateMachine):
         super().__init__()
         self._runner = asyncio.Runner()
         self._backend = backend
+        self.model = WorkspaceModel(1_800_000_000 * MICROSECONDS, PEOPLE[0])
         self._location = self._run(backend.borrow())
-        self._stores = [self._run(backend.open(self._location)) for _ in range(2)]
+        self._stores = [self._run(self._open()) for _ in range(2)]
         self._turn = 0
-        self.model = WorkspaceModel()
+
+    async def _open(self) -> Store:
+        return await self._backend.open(self._location, lambda: self.model.now)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)
@@ -86,78 +109,78 @@ class StoreMachine(RuleBasedStateMachine):
 
     # Store and model
 
-    def _store(self) -> Store:
-        """Return one of the two stores in turn."""
+    @property
+    def workspace(self) -> Workspace:
+        """One of the two in turn."""
         self._turn += 1
-        return self._stores[self._turn % 2]
+        return Workspace(self._stores[self._turn % 2])
 
     def _session(self, project: int) -> StoreSession:
-        return StoreSession(Workspace(self._store()), Caller(project, ACTOR, DEFAULT_USER))
+        return StoreSession(self.workspace, replace(PEOPLE[0], project=project))
 
-    def _run_both(self, real: Callable[[], Awaitable[T]], modelled: Callable[[], Any]) -> T | None:
-        """Run an operation on store and model. Returns the store's result, or `None` if both fail alike."""
+    def _both(
+        self, real: Callable[[], Awaitable[Any]], modelled: Callable[[], Any], who: Caller = PEOPLE[0]
+    ) -> Any:
+        """Run an operation on store and model. Returns the store's result; both may fail alike."""
+        self.model.caller = who
+        expected: DittybagError | None = None
+        try:
+            with self.model.use_case():
+                modelled()
+        except DittybagError as error:
+            expected = error
 
-        async def attempt() -> T | DittybagError:
+        async def attempt() -> Any:
             try:
                 return await real()
             except DittybagError as error:
                 return error
 
-        expected: DittybagError | None = None
-        try:
-            modelled()
-        except DittybagError as error:
-            expected = error
-        outcome = self._run(attempt())
-        if isinstance(outcome, DittybagError):
-            assert _error_class(outcome) is _error_class(expected), outcome
-            return None
-        assert expected is None, expected
-        return outcome
+        found = self._run(attempt())
+        failed = isinstance(found, DittybagError)
+        assert _sort(found if failed else None) is _sort(expected), (found, expected)
+        return None if failed else found
 
-    def _write(
-        self,
-        real: Callable[[], Awaitable[Any]],
-        before: Any,
-        wanted: Callable[[], Any],
-    ) -> None:
-        """Create or change an entity. `wanted`: its expected state, except for fields that the store sets."""
-        modelled: list[Any] = []
-
-        def predict() -> None:
+    def _write(self, real: Callable[[], Awaitable[Any]], before: Any, wanted: Any) -> None:
+        """Create or change a prompt or resource. `wanted`: without the fields that only the store knows."""
+        self.model.now += 1
+        expected = replace(
+            wanted,
+            created_at=self.model.now if before is None else before.created_at,
+            updated_at=self.model.now,
+            version=1 if before is None else before.version + 1,
+        )
+        found = self._both(real, lambda: self.model.require_unique(expected))
+        if found is not None:
+            if before is None:
+                expected = replace(expected, id=found.id, number=found.number)
+            assert found == expected
             with self.model.use_case():
-                modelled.append(wanted())
-                self.model.require_unique(modelled[0])
-
-        outcome = self._run_both(real, predict)
-        if outcome is None:
-            return
-        stored = outcome[0] if isinstance(outcome, tuple) else outcome
-        known = {
-            name: getattr(stored, name)
-            for name in ("id", "number", "created_at", "updated_at", "completed_at", "version")
-            if hasattr(stored, name)
-        }
-        assert stored == replace(modelled[0], **known)
-        if before is None:
-            assert stored.version == 1
-            assert stored.created_at == stored.updated_at
-        else:
-            assert stored.version == before.version + 1
-            assert (stored.id, stored.created_at) == (before.id, before.created_at)
-        with self.model.use_case():
-            self.model.write("create" if before is None else "update", before, stored)
+                self.model.write("create" if before is None else "update", before, found)
 
     def _delete(self, real: Callable[[], Awaitable[Any]], entity: Any) -> None:
-        self._run(_await(real()))
-        with self.model.use_case():
-            if isinstance(entity, Project):
-                self.model.delete_contents(entity)
-            self.model.write("delete", entity, None)
+        self._both(real, lambda: self.model.write("delete", entity, None))
 
-    def _pick(self, kind: Kind, which: int) -> Any:
-        entities = self.model.all(kind)
-        return entities[which % len(entities)] if entities else None
+    def _pick(self, kind: Kind, which: int, fence: str = "none") -> Any:
+        """Return an entity; a task that is held, if there is one and a fence is to be named."""
+        # No two operations happen at the same time.
+        self.model.now += 1
+        found = self.model.all(kind)
+        if fence != "none":
+            found = [task for task in found if task.id in self.model.claims] or found
+        return found[which % len(found)] if found else None
+
+    def _project(self, which: int) -> Project | None:
+        """Return a project, or `None`: the task is then its user's alone."""
+        projects: list[Any] = [None, *self.model.all("project")]
+        found: Project | None = projects[which % len(projects)]
+        return found
+
+    def _fence(self, kind: str, task: Task) -> int | None:
+        claim = self.model.claims.get(task.id)
+        if kind == "none":
+            return None
+        return (0 if claim is None else claim.fence) - (kind == "stale")
 
     @initialize()
     def begin(self) -> None:
@@ -171,30 +194,42 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def create_project(self, name: str) -> None:
-        projects = self._session(1).workspace.projects
-        self._write(
-            lambda: projects.create(name, actor=ACTOR),
-            None,
-            lambda: Project(id=0, name=name, created_at=0, updated_at=0),
-        )
+        self.model.now += 1
+        number = 1 + max(int(change.entity) for change in self.model.changes if change.kind == "project")
+        project = Project(id=number, name=name, created_at=self.model.now, updated_at=self.model.now)
+
+        def modelled() -> None:
+            self.model.require_unique(project)
+            self.model.write("create", None, project)
+
+        self._both(lambda: self.workspace.projects.create(name, actor="ann"), modelled)
 
     @rule(which=WHICH, name=NAMES)
     def rename_project(self, which: int, name: str) -> None:
-        project = self._pick("project", which)
-        if DEFAULT_PROJECT not in (project.name, name) and project.name != name:
-            projects = self._session(1).workspace.projects
-            self._write(
-                lambda: projects.rename(project.name, name, actor=ACTOR),
-                project,
-                lambda: replace(project, name=name),
-            )
+        project = self._project(which)
+        if project is None or project.name in (DEFAULT_PROJECT, name):
+            return
+        self.model.now += 1
+        renamed = replace(project, name=name, updated_at=self.model.now, version=project.version + 1)
+
+        def modelled() -> None:
+            if any(other.name == name for other in self.model.all("project")):
+                raise NameTaken("project", name)
+            self.model.write("update", project, renamed)
+            self.model.rename_tasks(renamed, "update")
+
+        self._both(lambda: self.workspace.projects.rename(project.name, name, actor="ann"), modelled)
 
     @rule(which=WHICH)
     def delete_project(self, which: int) -> None:
-        project = self._pick("project", which)
-        if project.name != DEFAULT_PROJECT:
-            projects = self._session(1).workspace.projects
-            self._delete(lambda: projects.delete(project.name, actor=ACTOR), project)
+        project = self._project(which)
+        if project is not None and project.name != DEFAULT_PROJECT:
+
+            def modelled() -> None:
+                self.model.delete_contents(project)
+                self.model.write("delete", project, None)
+
+            self._both(lambda: self.workspace.projects.delete(project.name, actor="ann"), modelled)
 
     # Prompts
 
@@ -204,7 +239,7 @@ class StoreMachine(RuleBasedStateMachine):
         self._write(
             lambda: session.prompt(name, content, title=title, tags=tags),
             None,
-            lambda: Prompt(
+            Prompt(
                 number=0,
                 id="",
                 project=session.project,
@@ -225,7 +260,7 @@ class StoreMachine(RuleBasedStateMachine):
             self._write(
                 lambda: session.change_prompt(prompt.name, **change),
                 prompt,
-                lambda: replace(prompt, **change),
+                replace(prompt, **change),
             )
 
     @rule(which=WHICH)
@@ -244,7 +279,7 @@ class StoreMachine(RuleBasedStateMachine):
         self._write(
             lambda: session.resource(name, content, uri=uri),
             None,
-            lambda: Resource(
+            Resource(
                 number=0,
                 id="",
                 project=session.project,
@@ -276,7 +311,7 @@ class StoreMachine(RuleBasedStateMachine):
                 mime_type=UNSET if content is None else "text/plain",
             ),
             resource,
-            lambda: wanted,
+            wanted,
         )
 
     @rule(which=WHICH)
@@ -288,40 +323,222 @@ class StoreMachine(RuleBasedStateMachine):
 
     # Tasks
 
-    @rule(fields=TASK_FIELDS)
-    def create_task(self, fields: dict[str, Any]) -> None:
-        session = self._session(1)
-        self._write(
-            lambda: session.task(**fields),
-            None,
-            lambda: Task(id=0, user=session.caller.user, created_at=0, updated_at=0, **fields),
+    @rule(who=CALLERS, place=WHICH, fields=FIELDS, blocker=WHICH, parent=WHICH)
+    def create_task(self, who: Caller, place: int, fields: dict[str, Any], blocker: int, parent: int) -> None:
+        project = self._project(place)
+        edges = self._edges(blocker, parent)
+        number = 1 + max((int(c.entity) for c in self.model.changes if c.kind == "task"), default=0)
+        now = self.model.now
+        new = Task(id=number, user=who.user, title="t", created_at=now, updated_at=now)
+
+        def modelled() -> None:
+            task = self._with_fields(replace(new, **_place(project)), {**fields, **edges})
+            self.model.require_visible_edges(who, None, task)
+            self.model.write("create", None, task)
+            self.model.require_no_cycle(task.id)
+
+        name = "" if project is None else project.name
+        self._both(
+            lambda: self.workspace.tasks.create(who, project=name, **{"title": "t", **fields}, **edges),
+            modelled,
+            who,
         )
 
-    @rule(which=WHICH, fields=TASK_FIELDS)
-    def update_task(self, which: int, fields: dict[str, Any]) -> None:
-        task = self._pick("task", which)
-        if task is not None:
-            session = self._session(1)
-            self._write(
-                lambda: session.workspace.tasks.update(session.owner, task.id, **fields),
-                task,
-                lambda: replace(task, **fields),
-            )
+    def _edges(self, blocker: int, parent: int) -> dict[str, Any]:
+        """Return edges to other tasks for half of the numbers."""
+        blocking, whole = self._pick("task", blocker // 2), self._pick("task", parent // 2)
+        edges: dict[str, Any] = {}
+        if blocking is not None and blocker % 2:
+            edges["blocked_by"] = (blocking.id,)
+        if whole is not None and parent % 2:
+            edges["parent"] = whole.id
+        return edges
 
-    @rule(which=WHICH)
-    def complete_task(self, which: int) -> None:
-        task = self._pick("task", which)
-        if task is not None and not task.completed:
-            session = self._session(1)
-            self._write(lambda: session.workspace.tasks.complete(session.caller, task.id), task, lambda: task)
-            assert self.model.entities["task", str(task.id)].completed  # type: ignore[union-attr]
+    def _with_fields(self, task: Task, fields: dict[str, Any]) -> Task:
+        stored = ENTITY_TYPES["task"].normalise(fields)
+        status = fields.get("status", task.status)
+        completed_at = task.completed_at
+        if (status == "done") != task.completed:
+            completed_at = self.model.now if status == "done" else None
+        return replace(task, **stored, completed_at=completed_at)
 
-    @rule(which=WHICH)
-    def delete_task(self, which: int) -> None:
+    @rule(who=CALLERS, which=WHICH, fields=FIELDS, fence=FENCES)
+    def update_task(self, who: Caller, which: int, fields: dict[str, Any], fence: str) -> None:
+        self._update(who, which, fields, fence)
+
+    @rule(who=CALLERS, which=WHICH, blocker=WHICH, fence=FENCES)
+    def block_task(self, who: Caller, which: int, blocker: int, fence: str) -> None:
+        self._update(who, which, {"blocked_by": self._edges(blocker, 0).get("blocked_by", ())}, fence)
+
+    @rule(who=CALLERS, which=WHICH, parent=WHICH, fence=FENCES)
+    def move_to_parent(self, who: Caller, which: int, parent: int, fence: str) -> None:
+        self._update(who, which, {"parent": self._edges(0, parent).get("parent")}, fence)
+
+    def _update(self, who: Caller, which: int, fields: dict[str, Any], fence: str) -> None:
+        task = self._pick("task", which, fence)
+        if task is None:
+            return
+        named = self._fence(fence, task)
+
+        def modelled() -> None:
+            before = self.model.find(who, task.id)
+            self.model.require_fence(who, task.id, named)
+            after = self._with_fields(before, fields)
+            self.model.require_visible_edges(who, before, after)
+            if fields or named is None:
+                given = {name: getattr(after, name) for name in (*fields, "completed_at")}
+                self.model.change(before, **given)
+            if "blocked_by" in fields or "parent" in fields:
+                self.model.require_no_cycle(task.id)
+
+        self._both(lambda: self.workspace.tasks.update(who, task.id, fence=named, **fields), modelled, who)
+
+    @rule(who=CALLERS, which=WHICH, place=WHICH)
+    def move_to_project(self, who: Caller, which: int, place: int) -> None:
+        task, project = self._pick("task", which), self._project(place)
+        if task is None:
+            return
+
+        def modelled() -> None:
+            before = self.model.find(who, task.id)
+            self.model.require_fence(who, task.id, None)
+            where = _place(project)
+            if where["project"] == before.project:
+                where = {}
+            elif before.project_id is not None and project is None:
+                where["user"] = who.user
+            self.model.change(before, **where)
+
+        name = "" if project is None else project.name
+        self._both(lambda: self.workspace.tasks.update(who, task.id, project=name), modelled, who)
+
+    @rule(who=CALLERS, which=WHICH, how=st.sampled_from(["complete_all", "reopen_all", "delete_all"]))
+    def mark_or_delete_task(self, who: Caller, which: int, how: str) -> None:
         task = self._pick("task", which)
-        if task is not None:
-            session = self._session(1)
-            self._delete(lambda: session.workspace.tasks.delete(session.caller, task.id), task)
+        if task is None:
+            return
+
+        def modelled() -> None:
+            before = self.model.find(who, task.id)
+            self.model.require_fence(who, task.id, None)
+            if how == "delete_all":
+                self.model.write("delete", before, None)
+            elif how == "complete_all" and not before.completed:
+                self.model.change(before, status="done", completed_at=self.model.now)
+            elif how == "reopen_all" and before.status in ENDED:
+                self.model.change(before, status="todo", completed_at=None)
+
+        self._both(lambda: getattr(self.workspace.tasks, how)(who, [task.id]), modelled, who)
+
+    # The queue
+
+    @rule(who=CALLERS, request=REQUESTS, place=WHICH)
+    def claim_next(self, who: Caller, request: ClaimRequest, place: int) -> None:
+        project = self._project(place) if place % 3 == 0 else None
+        request = replace(request, project=None if project is None else project.name)
+        ready = self.model.ready(who, request)
+
+        def modelled() -> None:
+            if ready:
+                self.model.claim(who, self.model.find(who, ready[0]), request)
+
+        found = self._both(lambda: self.workspace.task_queue.claim_next(who, request), modelled, who)
+        assert (None if found is None else found.task.id) == (ready[0] if ready else None)
+        if found is not None:
+            assert found.claim == self.model.claims[found.task.id]
+
+    @rule(who=st.sampled_from(AGENTS), blocker=WHICH, fields=FIELDS)
+    def work(self, who: Caller, blocker: int, fields: dict[str, Any]) -> None:
+        """Create a task, claim the best one, and change it as its holder."""
+        self.create_task(who, 0, {}, blocker, 0)
+        self.claim_next(who, ClaimRequest(lease_seconds=LEASE, connection="c1"), 1)
+        self._update(who, blocker, fields, "right")
+
+    @rule(who=CALLERS, which=WHICH, request=REQUESTS)
+    def claim_task(self, who: Caller, which: int, request: ClaimRequest) -> None:
+        task = self._pick("task", which)
+        if task is None:
+            return
+
+        def modelled() -> None:
+            found = self.model.find(who, task.id)
+            held = self.model.live_claim(task.id)
+            if held is not None and request.connection and held.connection == request.connection:
+                lease = request.lease_seconds * MICROSECONDS
+                self.model.claims[task.id] = replace(held, lease=lease, until=self.model.now + lease)
+                return
+            if held is not None:
+                self.model.require_fence(AGENTS[0], task.id, None)
+            self.model.require_claimable(who, found)
+            self.model.claim(who, found, request)
+
+        self._both(lambda: self.workspace.task_queue.claim(who, task.id, request), modelled, who)
+
+    @rule(who=CALLERS, which=WHICH, fence=FENCES, status=st.sampled_from(["done", "dropped", "review"]))
+    def finish(self, who: Caller, which: int, fence: str, status: Any) -> None:
+        task = self._pick("task", which, fence)
+        if task is None:
+            return
+        named = self._fence(fence, task)
+
+        def modelled() -> None:
+            before = self.model.find(who, task.id)
+            self.model.require_fence(who, task.id, named)
+            if before.status != status:
+                completed_at = (before.completed_at or self.model.now) if status == "done" else None
+                self.model.change(before, status=status, completed_at=completed_at)
+
+        self._both(
+            lambda: self.workspace.task_queue.finish(who, task.id, fence=named, status=status), modelled, who
+        )
+
+    @rule(who=CALLERS, which=WHICH, fence=FENCES)
+    def release(self, who: Caller, which: int, fence: str) -> None:
+        task = self._pick("task", which, fence)
+        if task is None:
+            return
+        named = self._fence(fence, task)
+
+        def modelled() -> None:
+            before = self.model.find(who, task.id)
+            self.model.require_fence(who, task.id, named)
+            if before.status not in ("doing", "review"):
+                self.model.require_claimable(who, replace(before, status="review"))
+            self.model.change(before, status="todo", completed_at=None, assignee=None)
+
+        self._both(lambda: self.workspace.task_queue.release(who, task.id, fence=named), modelled, who)
+
+    @rule(connection=st.sampled_from(["c1", "c2"]), ends=st.booleans())
+    def renew_or_end_connection(self, connection: str, ends: bool) -> None:
+        def modelled() -> None:
+            for claim in sorted(self.model.claims.values(), key=lambda claim: claim.task):
+                if claim.connection != connection or self.model.live_claim(claim.task) is None:
+                    continue
+                if not ends:
+                    self.model.claims[claim.task] = replace(claim, until=self.model.now + claim.lease)
+                elif self.model.is_visible(AGENTS[0], claim.task):
+                    task = self.model.find(AGENTS[0], claim.task)
+                    self.model.change(task, status="todo", assignee=None)
+
+        queue = self.workspace.task_queue
+        end = queue.release_connection if ends else queue.renew
+        self._both(lambda: end(AGENTS[0], connection), modelled, AGENTS[0])
+
+    @rule(until=MOMENTS)
+    def pass_time(self, until: str) -> None:
+        ends = [claim.until for claim in self.model.claims.values() if claim.until > self.model.now]
+        lapse = min(ends, default=self.model.now + LEASE * MICROSECONDS)
+        # The next operation happens a microsecond later.
+        self.model.now = {
+            "next lapse": lapse - 1,
+            "before the next lapse": max(lapse - 2, self.model.now),
+            "later": self.model.now + MICROSECONDS,
+        }[until]
+
+    @rule(who=CALLERS, until=MOMENTS, which=WHICH, fields=FIELDS)
+    def write_later(self, who: Caller, until: str, which: int, fields: dict[str, Any]) -> None:
+        self.pass_time(until)
+        self._update(who, which, fields, "right")
 
     @rule(count=st.integers(1, 4), place=WHICH)
     def create_tasks_concurrently_with_a_failure(self, count: int, place: int) -> None:
@@ -336,6 +553,8 @@ class StoreMachine(RuleBasedStateMachine):
             work.insert(place % (count + 1), session.write(failing))
             return await asyncio.gather(*work, return_exceptions=True)
 
+        self.model.now += 1
+        self.model.caller = PEOPLE[0]
         outcomes = self._run(at_once())
         tasks = [outcome for outcome in outcomes if isinstance(outcome, Task)]
         assert [type(outcome) for outcome in outcomes if outcome not in tasks] == [InjectedFailure]
@@ -345,30 +564,17 @@ class StoreMachine(RuleBasedStateMachine):
 
     # History
 
-    def _seq(self, which: int) -> tuple[int, int, Caller]:
-        """Return a change: its index in the model's log, its `seq`, and a caller who may undo it."""
-        session = self._session(1)
-        _, changes = self._run(session.store.read(_read_all))
-        index = which % len(changes)
-        change = changes[index]
-        return index, change.seq, replace(session.caller, project=change.project or 1)
+    @rule(which=st.integers(0, 1000), how=st.sampled_from(["undo", "restore"]))
+    def undo_or_restore(self, which: int, how: str) -> None:
+        index = which % len(self.model.changes)
+        history = self.workspace.history
 
-    @rule(which=st.integers(0, 1000))
-    def undo(self, which: int) -> None:
-        index, seq, caller = self._seq(which)
-        history = self._session(1).workspace.history
-        self._run_both(
-            lambda: history.undo(caller, UndoSelection(seq=seq, project=caller.project)),
-            lambda: self.model.undo(index),
-        )
+        def real() -> Awaitable[Any]:
+            if how == "undo":
+                return history.undo(PEOPLE[0], UndoSelection(seq=index + 1))
+            return history.restore(PEOPLE[0], index + 1)
 
-    @rule(which=st.integers(0, 1000))
-    def restore(self, which: int) -> None:
-        index, seq, caller = self._seq(which)
-        history = self._session(1).workspace.history
-        self._run_both(
-            lambda: history.restore(caller, seq, project=caller.project), lambda: self.model.restore(index)
-        )
+        self._both(real, lambda: getattr(self.model, how)(index))
 
     # Reading and reopening
 
@@ -395,7 +601,10 @@ class StoreMachine(RuleBasedStateMachine):
         }
         _, tasks = self._run(session.workspace.tasks.search(session.caller, query))
         assert {task.id for task in tasks} == {
-            task.id for task in self.model.all("task") if contains_words(query, task.title, task.notes)
+            task.id
+            for task in self.model.all("task")
+            if self.model.is_visible(session.caller, task.id)
+            and contains_words(query, task.title, task.notes)
         }
 
     @rule(which=WHICH, tags=TAGS)
@@ -428,15 +637,41 @@ class StoreMachine(RuleBasedStateMachine):
         for which in chosen:
             self._run(self._stores[which].close())
         for which in chosen:
-            self._stores[which] = self._run(self._backend.open(self._location))
+            self._stores[which] = self._run(self._open())
 
     # Invariants
 
     @invariant()
     def the_store_equals_the_model(self) -> None:
-        held, changes = self._run(self._store().read(_read_all))
+        held, changes, waiting, claims, ready = self._run(self._read())
         assert held == self.model.entities
         self._assert_log(changes)
+        unfinished = [task.id for task in self.model.all("task") if task.status not in ENDED]
+        assert waiting == {task: self.model.waits_for(task) for task in unfinished}
+        assert claims == self.model.claims
+        assert ready == [self.model.ready(who, ClaimRequest()) for who in (PEOPLE[1], AGENTS[0])]
+
+    async def _read(self) -> tuple[EntitiesByKey, list[Change], Any, Any, Any]:
+        """Read everything with few queries, because this runs after every step."""
+
+        async def work(transaction: Transaction) -> tuple[EntitiesByKey, list[Change], Any, Any]:
+            found = [
+                entity for kind in ENTITY_TYPES for entity in await transaction.page_of_kind(kind, 0, ALL)
+            ]
+            numbers = [entity.id for entity in found if isinstance(entity, Task)]
+            return (
+                {(kind_of(entity), key_of(entity)): entity for entity in found},
+                await transaction.changes.page(ChangeQuery(oldest_first=True)),
+                await transaction.edges.waiting(numbers),
+                {claim.task: claim for claim in await transaction.claims.of_tasks(numbers)},
+            )
+
+        workspace = self.workspace
+        ready = [
+            [task.id for task in (await workspace.task_queue.ready(who, ClaimRequest(), limit=99)).tasks]
+            for who in (PEOPLE[1], AGENTS[0])
+        ]
+        return *await workspace.store.read(work), ready
 
     def _assert_log(self, changes: list[Change]) -> None:
         assert [(c.action, c.kind, c.entity, c.before, c.after) for c in changes] == [
@@ -449,9 +684,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     def _assert_every_view(self) -> None:
         """The views by project agree, and every content is readable."""
+        store = self.workspace.store
+        in_projects = {key: held for key, held in self.model.entities.items() if key[0] != "task"}
+        assert self._run(stored_entities(store, users=())) == in_projects
         projects = sorted({int(change.entity) for change in self.model.changes if change.kind == "project"})
-        assert self._run(stored_entities(self._store())) == self.model.entities
-        changes = self._run(read_log(self._store(), projects))
+        changes = self._run(read_log(store, projects))
         assert replay_log(changes) == self.model.entities
         self._assert_log(changes)
 
@@ -462,16 +699,11 @@ def _first_indexes(batches: Iterable[int]) -> list[int]:
     return [places.setdefault(batch, place) for place, batch in enumerate(batches)]
 
 
-async def _read_all(transaction: Transaction) -> tuple[EntitiesByKey, list[Change]]:
-    """Return all entities and the log with few queries, because it runs after every step."""
-    entities = [entity for kind in ENTITY_TYPES for entity in await transaction.page_of_kind(kind, 0, ALL)]
-    return {(kind_of(entity), key_of(entity)): entity for entity in entities}, await transaction.changes.page(
-        ChangeQuery(oldest_first=True)
-    )
-
-
-async def _await(awaitable: Awaitable[T]) -> T:
-    return await awaitable
+def _place(project: Project | None) -> dict[str, Any]:
+    return {
+        "project": None if project is None else project.name,
+        "project_id": None if project is None else project.id,
+    }
 
 
 async def _catch_error(awaitable: Awaitable[Any]) -> DittybagError | None:
@@ -482,9 +714,11 @@ async def _catch_error(awaitable: Awaitable[Any]) -> DittybagError | None:
     return None
 
 
-def _error_class(error: DittybagError | None) -> type[DittybagError] | None:
-    """Return the class of an error. The model does not predict which of several conflicts comes first."""
-    return next((sort for sort in (NotFound, Conflict) if isinstance(error, sort)), None)
+def _sort(error: DittybagError | None) -> type[DittybagError] | None:
+    """Return the class of an error. The model does not predict which of several names is taken first."""
+    if error is None:
+        return None
+    return NameTaken if isinstance(error, (SeveralConflicts, TitleTaken, UriTaken)) else type(error)
 
 
 def _content(content: str | bytes) -> tuple[str, str, int]:
@@ -500,7 +734,7 @@ def test_a_store_behaves_like_the_model(backend: Backend) -> None:
         lambda: StoreMachine(backend),  # type: ignore[arg-type]  # a factory is allowed, see its documentation
         settings=settings(
             max_examples=backend.examples,
-            stateful_step_count=60,
+            stateful_step_count=100,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
         ),

@@ -678,19 +678,19 @@ BUGS: Final = (
                 "        if claim.fence >= fence:\n",
             ),
         ),
-        ("tests/storage_contract/test_task_queue.py",),
+        ("tests/storage_contract/test_random_operations.py",),
     ),
     Bug(
         "no-fence-needed",
         "An agent changes a task that another one holds.",
         (("services/task_claims.py", 'caller.interface != "mcp"', "caller.interface is not None"),),
-        ("tests/storage_contract/test_task_queue.py",),
+        ("tests/storage_contract/test_random_operations.py",),
     ),
     Bug(
         "lapse-off-by-one",
         "At the moment when a claim lapses, two agents hold the task.",
         (("domain/claims.py", "return now < self.until", "return now <= self.until"),),
-        ("tests/storage_contract/test_task_leases.py",),
+        ("tests/storage_contract/test_random_operations.py",),
     ),
     Bug(
         "claim-not-renewed",
@@ -702,7 +702,7 @@ BUGS: Final = (
                 "replace(claim, until=claim.until)",
             ),
         ),
-        ("tests/storage_contract/test_task_leases.py",),
+        ("tests/storage_contract/test_random_operations.py",),
     ),
     Bug(
         "claim-survives-taking-away",
@@ -714,7 +714,7 @@ BUGS: Final = (
                 "WHEN new.status IN ('done', 'dropped') BEGIN",
             ),
         ),
-        ("tests/storage_contract/test_task_queue.py",),
+        ("tests/storage_contract/test_random_operations.py",),
     ),
     Bug(
         "parts-do-not-block",
@@ -729,7 +729,7 @@ BUGS: Final = (
                 "    INSERT OR IGNORE INTO task_edges SELECT new.id, value, 0 FROM json_each(new.blocked_by);\n",
             ),
         ),
-        ("tests/storage_contract/test_task_queue.py",),
+        ("tests/storage_contract/test_random_operations.py",),
     ),
     Bug(
         "deleted-blocker-blocks",
@@ -741,7 +741,7 @@ BUGS: Final = (
                 "    IF was_open AND (moved OR NOT is_open) AND TG_OP <> 'DELETE' THEN\n",
             ),
         ),
-        ("tests/storage_contract/test_task_queue.py",),
+        ("tests/storage_contract/test_random_operations.py",),
     ),
     Bug(
         "cycle-through-a-parent",
@@ -753,7 +753,7 @@ BUGS: Final = (
                 "    if parent is None or task.id == 0 or parent == task.parent:\n        return\n",
             ),
         ),
-        ("tests/storage_contract/test_task_queue.py",),
+        ("tests/storage_contract/test_random_operations.py",),
     ),
     Bug(
         "task-of-a-read-only-project-claimed",
@@ -771,7 +771,7 @@ BUGS: Final = (
         "assigned-task-claimed-by-others",
         "An agent takes a task that is assigned to somebody else.",
         (("storage/sql/claim_table.py", "{_ASSIGNEE} = {name}", "{name} = {name}"),),
-        ("tests/storage_contract/test_task_queue.py",),
+        ("tests/storage_contract/test_random_operations.py",),
     ),
     Bug(
         "held-task-claimed",
@@ -783,7 +783,7 @@ BUGS: Final = (
                 "    if claim is not None and claim.is_live(transaction.now) and request.connection:\n        if not",
             ),
         ),
-        ("tests/storage_contract/test_task_queue.py",),
+        ("tests/storage_contract/test_random_operations.py",),
     ),
     Bug(
         "released-task-stays-assigned",
@@ -795,7 +795,7 @@ BUGS: Final = (
                 'status="todo", completed_at=None, **fields',
             ),
         ),
-        ("tests/storage_contract/test_task_leases.py",),
+        ("tests/storage_contract/test_random_operations.py",),
     ),
     Bug(
         "lapse-missed-while-looking",
