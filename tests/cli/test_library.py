@@ -63,15 +63,6 @@ def test_a_collection_that_is_too_large_names_the_ways_to_add_a_part_of_it(tmp_p
     assert ": 1 prompt\n" in linked
 
 
-def test_hard_links_are_not_copied(tmp_path: Path) -> None:
-    source = write_files(tmp_path / "source", FILES)
-    (tmp_path / "outside.md").write_text("secret")
-    (source / "link.md").hardlink_to(tmp_path / "outside.md")
-    said = dittybag(tmp_path / "home", "library", "add", str(source)).stdout
-    assert "Skipped:\n  link.md: a hard link\n" in said
-    assert read_files(tmp_path / "home/libraries/source") == FILES
-
-
 def test_skipped_files_are_listed(tmp_path: Path) -> None:
     source = write_files(tmp_path / "source", FILES)
     for number in range(12):

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import minijinja
@@ -60,6 +59,7 @@ def test_only_regular_files_are_copied_and_the_rest_is_reported(tmp_path: Path) 
     (source / "link.md").symlink_to(secret / "key.md")
     (source / "folder").symlink_to(secret)
     (source / "gone.md").symlink_to("nowhere")
+    (source / "hard.md").hardlink_to(secret / "key.md")
     os.mkfifo(source / "pipe")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(source / "socket"))
@@ -77,6 +77,7 @@ def test_only_regular_files_are_copied_and_the_rest_is_reported(tmp_path: Path) 
         "link.md": "a symbolic link",
         "folder": "a symbolic link",
         "gone.md": "a symbolic link",
+        "hard.md": "a hard link",
         "pipe": "not a regular file",
         "socket": "not a regular file",
         "large.md": "larger than 4 MiB",
@@ -174,25 +175,6 @@ def test_an_invalid_library_name_is_refused(tmp_path: Path) -> None:
         add(str(tmp_path / "home"), str(write_files(tmp_path / "---", FILES)))
     with pytest.raises(Invalid, match="at most 200 bytes"):
         create(str(tmp_path / "home"), "é" * 101)
-
-
-def test_of_two_concurrent_adds_with_one_name_one_succeeds(tmp_path: Path) -> None:
-    home = str(tmp_path / "home")
-    sources = [write_files(tmp_path / str(n), {f"{i}.md": f"{n}" for i in range(100)}) for n in range(6)]
-
-    def attempt(source: Path) -> str:
-        try:
-            return add(home, str(source), name="same").path
-        except LibraryExists as error:
-            return str(error)
-
-    with ThreadPoolExecutor(6) as pool:
-        results = list(pool.map(attempt, sources))
-    assert sorted(results)[1:] == ["Library 'same' already exists"] * 5
-    winner = next(source for source, result in zip(sources, results, strict=True) if "already" not in result)
-    assert read_files(tmp_path / "home" / "libraries" / "same") == read_files(winner)
-    assert not has_local_edits(home, "same")
-    assert leftovers(tmp_path / "home") == []
 
 
 def test_a_link_added_during_a_copy_wins_the_name(tmp_path: Path) -> None:
