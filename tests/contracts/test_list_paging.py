@@ -14,11 +14,11 @@ from dittybag.contracts.tool_specs import ServerScope
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
-from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.services.caller import Caller
 from dittybag.services.template_service import TemplateService
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
+from tests.protocol.memory_client import MemoryClient
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from dittybag.protocol.eras.versions import V2024_11_05
-from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.contracts.example_server import build
 from tests.contracts.http_server_process import HttpServerProcess, McpHttpClient
+from tests.protocol.memory_client import MemoryClient
 from tests.stdio_server_process import StdioServerProcess
 
 CONTRACT = Path(__file__).with_name("mcp-protocol.md").read_text()

@@ -11,7 +11,6 @@ import pytest
 from dittybag.assembly.server_setup import open_server
 from dittybag.config import settings_from_process
 from dittybag.library.render import template_renderer
-from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.child_processes import child_pids
 from tests.contracts.contract_replay import (
     HANDSHAKE_VERSIONS,
@@ -20,6 +19,7 @@ from tests.contracts.contract_replay import (
     database,
     initialize,
 )
+from tests.protocol.memory_client import MemoryClient
 
 
 @pytest.fixture

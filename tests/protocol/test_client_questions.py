@@ -21,10 +21,10 @@ from dittybag.protocol.features import PromptDefinition, ResourceDefinition, Too
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.request_state import StateSealer
 from dittybag.protocol.server import Server
-from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import Text, ToolResult
 from dittybag.protocol.wire_errors import InputRejected
 from tests.protocol.engine_servers import full_server
+from tests.protocol.memory_client import MemoryClient
 
 ALL_CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 SAMPLED = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m"}

@@ -10,9 +10,9 @@ import pytest
 from dittybag.protocol.eras.versions import HANDSHAKE_VERSIONS, V2025_11_25, V2026_07_28
 from dittybag.protocol.features import PromptDefinition, ResourceDefinition, ToolDefinition
 from dittybag.protocol.server import Server, ServerLimits
-from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import Capabilities, ListFeature
 from tests.protocol.engine_servers import full_server
+from tests.protocol.memory_client import MemoryClient
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 

@@ -19,8 +19,8 @@ from dittybag.protocol.features import ResourceDefinition, slice_page
 from dittybag.protocol.method_handlers import list_page, required_string
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.server import Server
-from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import Capabilities, Result, ToolResult
+from tests.protocol.memory_client import MemoryClient
 
 WEATHER = "org.example/weather"
 

@@ -15,8 +15,8 @@ from dittybag.protocol.eras.versions import (
     VERSIONS,
 )
 from dittybag.protocol.jsonrpc import find_request_id
-from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.protocol.engine_servers import full_server
+from tests.protocol.memory_client import MemoryClient
 
 
 async def responses_to(frame: bytes, version: str = V2025_11_25) -> list[Any]:

@@ -20,7 +20,6 @@ from dittybag.protocol.eras.versions import (
 from dittybag.protocol.features import PromptDefinition, ResourceDefinition, ResourceTemplateDefinition
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.server import Server, ServerLimits
-from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import (
     Annotations,
     Audio,
@@ -35,6 +34,7 @@ from dittybag.protocol.types import (
 )
 from dittybag.protocol.wire_errors import InvalidParams, ToolError, UrlElicitationRequired
 from tests.protocol.engine_servers import full_server
+from tests.protocol.memory_client import MemoryClient
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -10,11 +10,11 @@ from dittybag.protocol.eras.versions import V2025_11_25, VERSIONS
 from dittybag.protocol.features import Page, PromptDefinition
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.server import Server
-from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import (
     PromptInfo,
 )
 from tests.protocol.engine_servers import full_server
+from tests.protocol.memory_client import MemoryClient
 
 # Pages
 

@@ -16,8 +16,8 @@ from dittybag.protocol.eras.versions import (
 )
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.server import Server, ServerLimits
-from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.protocol.engine_servers import full_server
+from tests.protocol.memory_client import MemoryClient
 
 # Progress and log messages
 

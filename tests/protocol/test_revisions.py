@@ -18,8 +18,8 @@ from dittybag.protocol.eras.versions import (
     VERSIONS,
 )
 from dittybag.protocol.method_handlers import HANDLERS
-from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.protocol.engine_servers import full_server
+from tests.protocol.memory_client import MemoryClient
 
 #: Valid parameters of each method, and the members that its result must have.
 VALID_CALLS: dict[str, tuple[dict[str, Any], set[str]]] = {

@@ -54,9 +54,11 @@ async def test_only_the_exact_text_of_a_token_authenticates(
     made = await accounts.create_token("alice", "admin", actor=ACTOR, label="laptop")
     assert is_token(made.text)
     assert made.token.hint == made.text[-4:]
-    assert await accounts.authenticate(made.text, session.project) == Principal("alice", "admin", "write")
+    verified = await accounts.verify_token(made.text, session.project)
+    assert verified is not None
+    assert verified.principal == Principal("alice", "admin", "write")
     for other in (made.text[:-1], made.text + "x", made.text.upper(), "", token_hash(made.text)):
-        assert await accounts.authenticate(other, session.project) is None
+        assert await accounts.verify_token(other, session.project) is None
     tokens, users = await accounts.tokens()
     assert tokens == [made.token]
     assert [user.name for user in users] == ["alice"]
@@ -86,8 +88,8 @@ async def test_revoked_and_expired_tokens_and_disabled_users_do_not_authenticate
     with pytest.raises(Invalid):
         await accounts.create_token("alice", "write", actor=ACTOR, expires_at=now - HOUR)
     await accounts.revoke([made[0].token.id], actor=ACTOR)
-    assert await accounts.authenticate(made[0].text, session.project) is None
-    assert await accounts.authenticate(made[1].text, session.project) is not None
+    assert await accounts.verify_token(made[0].text, session.project) is None
+    assert await accounts.verify_token(made[1].text, session.project) is not None
     user, revoked = await accounts.disable("alice", actor=ACTOR)
     assert user.disabled_at is not None
     assert [token.id for token in revoked] == [made[1].token.id, lasting.token.id]
@@ -95,7 +97,7 @@ async def test_revoked_and_expired_tokens_and_disabled_users_do_not_authenticate
         await accounts.create_token("alice", "read", actor=ACTOR)
     await accounts.enable("alice", actor=ACTOR)
     for one in (*made, lasting):
-        assert await accounts.authenticate(one.text, session.project) is None
+        assert await accounts.verify_token(one.text, session.project) is None
 
 
 async def test_a_token_does_not_authenticate_after_it_has_expired(
@@ -104,10 +106,10 @@ async def test_a_token_does_not_authenticate_after_it_has_expired(
     await accounts.add_user("alice", actor=ACTOR)
     soon = await session.read(_now) + 300_000
     made = await accounts.create_token("alice", "write", actor=ACTOR, expires_at=soon)
-    assert await accounts.authenticate(made.text, session.project) is not None
+    assert await accounts.verify_token(made.text, session.project) is not None
     while await session.read(_now) < soon:
         pass
-    assert await accounts.authenticate(made.text, session.project) is None
+    assert await accounts.verify_token(made.text, session.project) is None
 
 
 async def test_a_disabled_user_does_not_authenticate_even_with_a_valid_token(
@@ -123,7 +125,7 @@ async def test_a_disabled_user_does_not_authenticate_even_with_a_valid_token(
         await transaction.accounts.put_user(replace(user, disabled_at=transaction.now))
 
     await session.write(disable)
-    assert await accounts.authenticate(made.text, session.project) is None
+    assert await accounts.verify_token(made.text, session.project) is None
 
 
 async def _now(transaction: Transaction) -> int:
@@ -254,9 +256,9 @@ async def test_other_processes_see_account_changes(
     other = Workspace(await open_store()).accounts
     await accounts.add_user("alice", actor=ACTOR)
     made = await accounts.create_token("alice", "write", actor=ACTOR)
-    assert await other.authenticate(made.text, session.project) is not None
+    assert await other.verify_token(made.text, session.project) is not None
     await other.revoke([made.token.id], actor=ACTOR)
-    assert await accounts.authenticate(made.text, session.project) is None
+    assert await accounts.verify_token(made.text, session.project) is None
 
 
 async def test_a_failed_account_transaction_is_rolled_back(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec.structs import replace
 
+from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import ChangeQuery, PromptQuery
+from dittybag.services.caller import Caller, ScopedStore
 from dittybag.services.change_batches import BatchEntry, BatchPage
 from dittybag.services.history_service import UndoSelection
+from dittybag.services.task_service import create_task
 from tests.storage_contract.store_session import StoreSession, open_session
 from tests.storage_contract.test_history_browsing import as_user
 
@@ -26,9 +31,12 @@ async def newest_seq(session: StoreSession) -> int:
     return await session.read(lambda transaction: transaction.changes.newest_seq())
 
 
-async def create_tasks(session: StoreSession, count: int, **fields: object) -> None:
-    drafts = [{"title": f"Task {number}", **fields} for number in range(count)]
-    await session.workspace.tasks.create_all(session.caller, drafts)
+async def create_tasks(session: StoreSession, count: int, **fields: Any) -> None:
+    async def work(transaction: Transaction, caller: Caller) -> None:
+        for number in range(count):
+            await create_task(transaction, caller, title=f"Task {number}", **fields)
+
+    await ScopedStore(session.store).write(session.caller, work)
 
 
 async def test_every_batch_is_listed_once_with_its_true_number(session: StoreSession) -> None:

@@ -131,8 +131,9 @@ async def test_among_many_titles_only_a_whole_one_names_a_task(session: StoreSes
         found = await session.workspace.tasks.find_named(session.caller, title)
         return None if found is None else found.title
 
-    drafts = [{"title": f"Mend sail {number}"} for number in range(210)]
-    await session.workspace.tasks.create_all(session.caller, [*drafts, {"title": "sail"}])
+    for number in range(210):
+        await session.task(f"Mend sail {number}")
+    await session.task("sail")
     for title in ("mend", "sail 2"):
         with pytest.raises(AmbiguousReference, match=r"matches several items: .*"):
             await find(title)

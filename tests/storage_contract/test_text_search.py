@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from dittybag.domain.prompts import Prompt
-from dittybag.domain.queries import PromptQuery, ResourceQuery, TaskQuery
-from dittybag.domain.resources import Resource
+from dittybag.domain.queries import PromptQuery, TaskQuery
 from dittybag.domain.tasks import Task
 from tests.repetitions import repetitions
 from tests.storage_contract.naive_search import contains_words
@@ -215,61 +214,6 @@ async def test_tasks_are_found_by_title_and_notes(
                 assert await here.workspace.tasks.search(
                     here.caller, query, title=title, notes=notes, limit=limit
                 ) == (len(expected), expected[:limit]), query
-
-
-@searching
-@given(steps=STEPS, names=st.lists(NAMES, min_size=10, max_size=10, unique=True), queries=QUERIES)
-async def test_resources_are_found_by_name_title_and_text_but_not_by_binary_content(
-    session: StoreSession, steps: list[tuple[str, int, str, str, int]], names: list[str], queries: list[Query]
-) -> None:
-    here = await open_session(session.store, f"project {next(numbers)}")
-
-    async def stored() -> list[Resource]:
-        resources = await here.read(lambda transaction: transaction.resources.listing(here.project))
-        return sorted(resources, key=lambda resource: (-resource.updated_at, -resource.number))
-
-    for (action, which, line, text, part), name in zip(steps, names, strict=False):
-        resources = await stored()
-        target = resources[which % len(resources)].name if resources else ""
-        if action == "create":
-            title = {"title": line[:200]} if part % 2 else {}
-            await here.resource(name, text.encode() if part == 3 else text, **title)
-        elif action == "update" and resources:
-            await here.change_resource(
-                target,
-                **[
-                    {"title": line[:200]},
-                    {"content": text, "mime_type": "text/plain"},
-                    {"mime_type": "image/png"},
-                    {"mime_type": "text/markdown"},
-                ][part],
-            )
-        elif action == "delete" and resources:
-            await here.delete_resource(target)
-        elif action == "undo":
-            await undo_newest(here)
-
-    resources = await stored()
-    contents = {item.id: (await here.content(item)).decode() if item.is_text else "" for item in resources}
-    texts = [text for item in resources for text in (item.name, item.title or "", contents[item.id]) if text]
-    for query in resolve_queries(queries, texts, steps):
-        expected = [
-            item for item in resources if contains(query, item.name, item.title, contents[item.id] or None)
-        ]
-
-        async def search(
-            limit: int, offset: int, query: str = query
-        ) -> tuple[int, list[tuple[Resource, str]]]:
-            wanted = ResourceQuery(project=here.project, text=query, limit=limit, offset=offset)
-            return await here.read(lambda transaction: transaction.resources.search(wanted))
-
-        total, hits = await search(100, 0)
-        assert ([item for item, _ in hits], total) == (expected, len(expected)), query
-        for item, snippet in hits:
-            if contains(query, contents[item.id]) and len(query.casefold()) <= 60:
-                assert contains(query, snippet), (query, snippet)
-        for offset in range(len(expected) + 2):
-            assert await search(1, offset) == (len(expected), hits[offset : offset + 1])
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 999, 1000])

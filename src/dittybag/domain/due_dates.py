@@ -210,12 +210,7 @@ def format_exact_due(due: str) -> str:
         day = date.fromisoformat(due[:10]) if moment is None else moment.date()
     except ValueError:
         return due
-    return format_full_day(day) if moment is None else format_moment(moment)
-
-
-def format_moment(at: datetime) -> str:
-    """Format a time as in `18 Nov 2026, 14:00`."""
-    return f"{format_full_day(at.date())}, {at:%H:%M}"
+    return format_full_day(day) if moment is None else f"{format_full_day(day)}, {moment:%H:%M}"
 
 
 def format_full_day(day: date) -> str:

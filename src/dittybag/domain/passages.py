@@ -31,24 +31,28 @@ def find_passage(texts: Sequence[str], query: ParsedQuery) -> str:
                 return _one_line(snippet_around(text, phrase))
     best, best_count = next(filter(None, texts), "")[:SNIPPET_LENGTH], 0
     for text in texts:
-        matches = list(_matches(text[:_MAX_LENGTH], query.terms))
-        for at, (start, _) in enumerate(matches):
-            count = len({term for place, term in matches[at:] if place - start < _SPAN})
-            if count > best_count:
-                best, best_count = _cut(text, start), count
+        start, count = _best_match(text, query)
+        if count > best_count:
+            best, best_count = _cut(text, start), count
     return _one_line(best)
 
 
 def passage_start(text: str, query: ParsedQuery) -> int:
     """Return where the line begins from which on a text has the most terms of a query."""
+    best, count = _best_match(text, query)
+    # A line may be as long as the text.
+    return max(text.rfind("\n", 0, best) + 1, best - _LEAD, 0) if count else 0
+
+
+def _best_match(text: str, query: ParsedQuery) -> tuple[int, int]:
+    """Return the first match with the most terms soon after it, and their number."""
     matches = list(_matches(text[:_MAX_LENGTH], query.terms))
     best, best_count = 0, 0
     for at, (start, _) in enumerate(matches):
         count = len({term for place, term in matches[at:] if place - start < _SPAN})
         if count > best_count:
             best, best_count = start, count
-    # A line may be as long as the text.
-    return max(text.rfind("\n", 0, best) + 1, best - _LEAD, 0) if best_count else 0
+    return best, best_count
 
 
 def match_spans(text: str, query: ParsedQuery) -> list[tuple[int, int]]:

@@ -92,16 +92,11 @@ def near_matches(word: str, candidates: Iterable[str], limit: int) -> list[str]:
     return [by_fold[item] for item in close]
 
 
-def snippet_start(text: str) -> str:
-    """Return the start of a text, as long as a snippet."""
-    return text if len(text) <= SNIPPET_LENGTH else text[:SNIPPET_LENGTH] + "..."
-
-
 def snippet_around(text: str, query: str) -> str:
     """Return the text around the first match of `query`, or the start of the text without a match."""
     at = _find(text, fold(query)) if query else -1
     if at < 0:
-        return snippet_start(text)
+        return text if len(text) <= SNIPPET_LENGTH else text[:SNIPPET_LENGTH] + "..."
     start = max(0, min(at - _LEAD, len(text) - SNIPPET_LENGTH))
     end = start + SNIPPET_LENGTH
     return f"{'...' if start else ''}{text[start:end]}{'...' if end < len(text) else ''}"

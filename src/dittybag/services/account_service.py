@@ -267,11 +267,6 @@ class AccountService:
         """Like `verify_token_hash`, but by the text of the token."""
         return await self.verify_token_hash(token_hash(text), project) if is_token(text) else None
 
-    async def authenticate(self, text: str, project: int) -> Principal | None:
-        """Like `verify_token`, but return only the principal."""
-        found = await self.verify_token(text, project)
-        return None if found is None else found.principal
-
     async def record_use(self, id: int) -> None:
         """Record that a token was used now."""
         await self._record_use(id, actor="")

@@ -21,7 +21,7 @@ from dittybag.services.caller import (
     reading,
 )
 from dittybag.services.entity_writes import create, next_version, require_unique
-from dittybag.services.folder_projects import create_folder_project, find_folder_project, plan_folder_project
+from dittybag.services.folder_projects import create_folder_project, find_folder_project
 
 
 async def find_project(transaction: Transaction, name: str) -> Project:
@@ -146,7 +146,6 @@ class ProjectService:
     find_visible = reading(find_visible_project)
     of_caller = reading(readable_project)
     of_folder = owner_reading(find_folder_project)
-    plan_of_folder = owner_reading(plan_folder_project)
     create_of_folder = owner_writing(_create_folder_project)
     create = owner_writing(create_project)
     rename = owner_writing(rename_project)

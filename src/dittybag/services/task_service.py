@@ -115,13 +115,6 @@ async def create_task(
     return await create(transaction, replace(new, **fields))
 
 
-async def create_tasks(
-    transaction: Transaction, caller: Caller, drafts: Sequence[Mapping[str, Any]]
-) -> list[Task]:
-    """Create tasks in one batch: all of them or, if one is invalid, none. `drafts`: fields of each."""
-    return [await create_task(transaction, caller, **draft) for draft in drafts]
-
-
 async def find_own_tasks(transaction: Transaction, caller: Caller, ids: Sequence[int]) -> list[Task]:
     """Return tasks that the caller may change now, each once. Raises `TaskNotFound` and `TaskClaimed`."""
     require_write_scope(caller)
@@ -469,7 +462,6 @@ class TaskService:
         self._store = ScopedStore(store)
 
     create = writing(create_task, checked=True)
-    create_all = writing(create_tasks)
     get = reading(find_task)
     locked_projects = reading(locked_projects)
     status_board = reading(status_board, slow=True)

@@ -8,13 +8,13 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from dittybag.domain.changes import Change, Purged
-from dittybag.domain.due_dates import format_exact_due, format_moment
+from dittybag.domain.display import format_moment
+from dittybag.domain.due_dates import format_exact_due
 from dittybag.domain.entities import Entity, Field, type_of
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.web.diff_rows import DiffRow, diff_rows
-from dittybag.web.task_display import local_time
 
 #: The contents of a resource before and after a change, which are stored separately.
 Contents: TypeAlias = tuple[bytes | None, bytes | None]
@@ -63,11 +63,9 @@ def _text(field: Field, state: Any, content: bytes | None) -> str:
         if field.name == "due_date":
             return format_exact_due(value)
         if field.format == "time":
-            return format_moment(local_time(value))
+            return format_moment(value)
         if field.format == "comments":
-            return "\n\n".join(
-                f"{item.author}, {format_moment(local_time(item.at))}:\n{item.text}" for item in value
-            )
+            return "\n\n".join(f"{item.author}, {format_moment(item.at)}:\n{item.text}" for item in value)
     if not isinstance(state, Resource) or field.format != "content":
         return field.text(state)
     if not state.is_text:

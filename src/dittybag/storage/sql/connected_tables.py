@@ -34,7 +34,7 @@ class ConnectedTables:
         self.contents = ContentTable(driver)
         self.projects = ProjectTable(driver, self.rows["project"], native)
         self.prompts = PromptTable(driver, self.rows["prompt"], native)
-        self.resources = ResourceTable(driver, self.rows["resource"], native, self.contents)
+        self.resources = ResourceTable(driver, self.rows["resource"], native)
         self.tasks = TaskTable(driver, self.rows["task"], native)
         self.changes = ChangeTable(driver, native)
         self.sessions = SessionTable(driver)

@@ -6,8 +6,6 @@ from typing import Final
 
 from dittybag.domain.queries import ResourceOrder, ResourceQuery
 from dittybag.domain.resources import Resource
-from dittybag.domain.text import fold, snippet_around, snippet_start
-from dittybag.storage.sql.content_table import ContentTable
 from dittybag.storage.sql.entity_rows import EntityRows, columns_sql
 from dittybag.storage.sql.native_queries import NativeQueries
 from dittybag.storage.sql.sql_driver import (
@@ -32,13 +30,10 @@ _SUM: Final = "CAST(sum(count) AS bigint)"
 class ResourceTable:
     """Resources."""
 
-    def __init__(
-        self, driver: SqlDriver, rows: EntityRows, native: NativeQueries, contents: ContentTable
-    ) -> None:
+    def __init__(self, driver: SqlDriver, rows: EntityRows, native: NativeQueries) -> None:
         self._driver = driver
         self._rows = rows
         self._native = native
-        self._contents = contents
 
     async def by_name(self, project: int, name: str) -> Resource | None:
         found: Resource | None = await self._rows.select_one("project = $1 AND name = $2", project, name)
@@ -98,18 +93,6 @@ class ResourceTable:
         clauses = f"WHERE number IN ({page}) ORDER BY {_ORDERS[query.order]}"
         return total, await self._rows.select(clauses, *bindings.values)
 
-    async def search(self, query: ResourceQuery) -> tuple[int, list[tuple[Resource, str]]]:
-        """Count the resources with the text in name, title or content; return a page with snippets."""
-        condition, bindings = _filtered(query)
-        name = f"lower(name) LIKE {bindings.add(contains_pattern(fold(query.text)))} ESCAPE '\\'"
-        title = self._native.column_condition("title", query.text, bindings)
-        text = self._native.text_condition("resource", query.text, bindings)
-        condition, bindings = await self._native.indexed_condition(
-            "resource", query.text, f"{condition} AND ({name} OR {title} OR {text})", bindings
-        )
-        total, found = await self._page(query, condition, bindings)
-        return total, [(resource, await self.snippet(resource, query.text)) for resource in found]
-
     async def _page(
         self, query: ResourceQuery, condition: str, bindings: Bindings
     ) -> tuple[int, list[Resource]]:
@@ -125,12 +108,6 @@ class ResourceTable:
         if not rows and query.offset:
             return await self._driver.value(f"SELECT count(*) {source}", *filters) or 0, []
         return (rows[0][-1] if rows else 0), [self._rows.from_row(row) for row in rows]
-
-    async def snippet(self, resource: Resource, text: str) -> str:
-        """Return the text of a resource around a match, or the start of its description."""
-        if not resource.is_text:
-            return snippet_start(resource.description or "")
-        return snippet_around((await self._contents.read(resource.sha256)).decode(), text)
 
 
 def resource_count(native: NativeQueries, condition: str) -> str:
