@@ -72,11 +72,10 @@ def test_the_palette_finds_runs_and_remembers_commands(
     # Not only beginnings: the characters in their order.
     use(page, "tdark", re.compile(r"Theme: dark"))
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    use(page, "lcomf", re.compile(r"Lists: comfortable"))
-    expect(page.locator("html")).to_have_attribute("data-density", "comfortable")
+    use(page, "tlight", re.compile(r"Theme: light"))
     page.keyboard.press("Control+k")
     expect(palette(page).get_by_role("group", name="Recent").get_by_role("option")).to_have_text(
-        [re.compile("Lists: comfortable"), re.compile("Theme: dark")]
+        [re.compile("Theme: light"), re.compile("Theme: dark")]
     )
     for words in ("Sign out", "garden", "Claude Code"):
         expect(options(page).filter(has_text=words)).to_have_count(1)

@@ -126,6 +126,7 @@ def test_a_row_and_the_page_of_an_item_pin_it(
     item = page.locator("a[data-item]", has_text=re.compile(f"^{name}$"))
     row = page.locator("[data-list] li").filter(has=item)
     row.hover()
+    row.locator(".dots").click()
     row.get_by_role("button", name="Pin", exact=True).click()
     expect(toast(page)).to_have_text(f"Pinned “{name}”")
     expect(row.locator(".pin-mark")).to_be_visible()

@@ -1,4 +1,4 @@
-"""What all lists share: the filter bar, rows, theme and density, and the frame on phones and wide screens."""
+"""What all lists share: the filter bar, rows, the theme, and the frame on phones and wide screens."""
 
 from __future__ import annotations
 
@@ -180,9 +180,7 @@ def page_without_scripts(
     context.close()
 
 
-def test_filters_and_density_work_without_javascript(
-    server: WebServerProcess, page_without_scripts: Page
-) -> None:
+def test_filters_work_without_javascript(server: WebServerProcess, page_without_scripts: Page) -> None:
     page = page_without_scripts
     for item in LISTS:
         page.goto(server.origin + HOME + item.path)
@@ -194,13 +192,10 @@ def test_filters_and_density_work_without_javascript(
         results.locator(".chip", has_text=item.typed).click()
         expect(results).to_contain_text(item.gone)
         assert ("view=list" in page.url) == ("view=list" in item.path)
-    page.get_by_role("button", name="Comfortable rows").click()
-    assert urlsplit(page.url).path == f"{HOME}/activity"
-    expect(page.locator("html")).to_have_attribute("data-density", "comfortable")
 
 
-def test_rows_take_one_line_or_two_and_text_has_three_sizes(
-    server: WebServerProcess, windows: BrowserWindows, check_page: PageCheck
+def test_rows_take_one_line_and_text_has_three_sizes(
+    server: WebServerProcess, windows: BrowserWindows
 ) -> None:
     page = windows.open(server, f"{HOME}/prompts")
     paths = [
@@ -220,26 +215,6 @@ def test_rows_take_one_line_or_two_and_text_has_three_sizes(
     for form in (".quick", ".filter-line"):
         page.goto(f"{server.origin}{HOME}/tasks?view=list")
         assert page.locator(form).evaluate("element => element.getBoundingClientRect().height") < 40
-    page.evaluate("window.isSamePage = true")
-    page.get_by_role("button", name="Comfortable rows").click()
-    expect(page.locator("html")).to_have_attribute("data-density", "comfortable")
-    assert page.evaluate("window.isSamePage") is True
-    for path in paths:
-        page.goto(server.origin + HOME + path)
-        heights = row_heights(page)
-        assert all(50 <= height <= 60 for height in heights), (path, heights)
-    page.goto(f"{server.origin}{HOME}/prompts")
-    check_page(page, "comfortable")
-    # The text of a prompt is below its title.
-    row = page.locator("#prompt-list li", has_text="explain-error")
-    title, text = (row.locator(part).bounding_box() for part in (".row-title", ".row-text"))
-    assert title is not None
-    assert text is not None
-    assert text["y"] >= title["y"] + title["height"] - 1
-    page.get_by_role("button", name="Dense rows").click()
-    expect(page.locator("html")).to_have_attribute("data-density", "dense")
-    page.reload()
-    assert max(row_heights(page)) <= 36
 
 
 def test_the_theme_is_chosen_in_the_menu_and_kept(

@@ -104,7 +104,7 @@ def test_task_pages_are_accessible_on_every_screen(
     task_server: WebServerProcess, windows: BrowserWindows, check_page: PageCheck, screen: Screen
 ) -> None:
     page = windows.open(task_server, TASKS, screen)
-    page.get_by_label("New task").press_sequentially("Fix login !5 @work #deep ~2hr due fri")
+    page.get_by_label("New task").press_sequentially("Fix login !5 @work due fri")
     expect(page.locator("#quick-add-preview")).to_contain_text("!5 Critical")
     check_page(page, f"board-{screen.name}")
     for name, query in (
@@ -124,23 +124,17 @@ def test_quick_add_creates_a_task_and_undo_deletes_it(
 ) -> None:
     page = windows.open(task_server, BY_PRIORITY)
     page.keyboard.press("n")
-    page.keyboard.type('Call the bank !5 @"Big money" due tomorrow #light ~15min')
+    page.keyboard.type('Call the bank !5 @"Big money" due tomorrow')
     preview = page.locator("#quick-add-preview")
     expect(preview).to_contain_text("Call the bank")
-    for words in ("!5 Critical", "Big money", f"Due tomorrow · {day(1)}", "light", "15min"):
+    for words in ("!5 Critical", "Big money", f"Due tomorrow · {day(1)}"):
         expect(preview).to_contain_text(words)
     page.keyboard.press("Enter")
     new = card(column(page, "5 · Critical"), "Call the bank")
     expect(new).to_contain_text("Due tomorrow")
     expect(page.get_by_label("New task")).to_have_value("")
     task = find_task(task_server, "Call the bank")
-    assert [task[name] for name in ("priority", "project", "energy", "time_estimate", "due_date")] == [
-        5,
-        "Big money",
-        "light",
-        "15min",
-        day(1),
-    ]
+    assert [task[name] for name in ("priority", "project", "due_date")] == [5, "Big money", day(1)]
     page.get_by_label("New task").blur()
     page.keyboard.press("u")
     expect(new).to_have_count(0)
@@ -180,19 +174,19 @@ def test_dragging_a_card_changes_its_task(task_server: WebServerProcess, windows
 def test_a_touch_screen_moves_and_deletes_with_a_menu(
     task_server: WebServerProcess, windows: BrowserWindows
 ) -> None:
-    add_task(task_server, "Poke me", energy="medium")
-    page = windows.open(task_server, TASKS + "?by=energy&text=Poke", PHONE, own=True)
+    add_task(task_server, "Poke me", priority=2)
+    page = windows.open(task_server, BY_PRIORITY + "&text=Poke", PHONE, own=True)
     page.get_by_role("button", name="Move or delete Poke me").tap()
     menu = page.get_by_role("dialog", name="Poke me")
-    expect(menu.get_by_role("button", name="Medium")).to_be_disabled()
-    menu.get_by_role("button", name="Deep").tap()
-    expect(card(column(page, "Deep"), "Poke me")).to_be_visible()
-    assert find_task(task_server, "Poke me")["energy"] == "deep"
+    expect(menu.get_by_role("button", name="2 · Low")).to_be_disabled()
+    menu.get_by_role("button", name="4 · High").tap()
+    expect(card(column(page, "4 · High"), "Poke me")).to_be_visible()
+    assert find_task(task_server, "Poke me")["priority"] == 4
     page.get_by_role("button", name="Move or delete Poke me").tap()
     menu.get_by_role("button", name="Delete").tap()
     expect(card(page, "Poke me")).to_have_count(0)
     page.get_by_role("button", name="Undo").tap()
-    expect(card(column(page, "Deep"), "Poke me")).to_be_visible()
+    expect(card(column(page, "4 · High"), "Poke me")).to_be_visible()
 
 
 def test_every_action_has_a_keyboard_shortcut(task_server: WebServerProcess, windows: BrowserWindows) -> None:
@@ -341,8 +335,6 @@ def test_filters_are_in_the_url_and_lists_are_paged(
     expect(card(page, "Write the launch post")).to_contain_text("Due today")
     expect(card(page, "Tidy the backlog")).to_be_visible()
     expect(card(page, "Learn to juggle")).to_have_count(0)
-    choose(page, "Energy", "Deep")
-    expect(page.locator("[data-task]")).to_have_count(1)
     page.get_by_role("link", name="Clear").click()
     expect(card(page, "Learn to juggle")).to_contain_text("in 20 days")
     choose(page, "Status", "Done")

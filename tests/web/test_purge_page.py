@@ -65,7 +65,7 @@ def files_with(home: Path, text: str) -> list[str]:
     return [file.name for file in home.glob("*.db*") if text.encode() in file.read_bytes()]
 
 
-def test_the_history_of_a_prompt_links_to_its_purge(home: Path, owner: BrowserClient, prompt: str) -> None:
+def test_the_menu_of_a_prompt_leads_to_its_purge(home: Path, owner: BrowserClient, prompt: str) -> None:
     history = owner.get(f"/p/default/prompts/{prompt}/history")
     link = purge_link(history)
     page = owner.get(link)
@@ -120,11 +120,22 @@ def test_resources_and_tasks_are_purged_from_the_files(home: Path, owner: Browse
         ("kind=book&id=1", 404),
         ("kind=task&id=77", 404),
         ("kind=project&id=1", 409),
-        ("change=2", 404),
+        ("change=999999", 404),
     ],
 )
 def test_invalid_selections_are_refused(owner: BrowserClient, query: str, status: int) -> None:
     assert owner.get(f"/p/default/purge?{query}").status == status
+
+
+def test_a_deleted_item_is_purged_by_one_of_its_changes(
+    home: Path, owner: BrowserClient, prompt: str
+) -> None:
+    dittybag(home, "prompt", "delete", "review")
+    assert 'action="&#x2f;p&#x2f;default&#x2f;purge"' in owner.get("/p/default/settings/data").text
+    link = re.search(r"/activity/(\d+)", unescape(owner.get("/p/default/activity").text))
+    assert link is not None
+    assert confirm(owner, f"/p/default/purge?change={link[1]}").status == 303
+    assert files_with(home, f"First {SECRET}") == []
 
 
 # Permissions

@@ -304,18 +304,18 @@ class TestCrossOriginRequests:
         assert signed_in.post("/sign-out", {}).status == 403
         assert signed_in.get("/p/default").status == 200
 
-    def test_the_appearance_is_set_by_own_forms_and_leads_back_to_own_pages(
+    def test_the_theme_is_set_by_own_forms_and_leads_back_to_own_pages(
         self, server: WebServerProcess
     ) -> None:
         client = BrowserClient.sign_in(server)
-        form = {"form_secret": client.secret, "theme": "dark", "density": "comfortable"}
+        form = {"form_secret": client.secret, "theme": "dark"}
         assert client.post("/appearance", {"theme": "dark"}).status == 403
         assert client.post("/appearance", form, sec_fetch_site="cross-site").status == 403
         refused = client.post("/appearance", {**form, "theme": '"><script>'})
         assert refused.status == 422
         assert "theme must be one of auto, light, dark" in refused.text
         assert client.get("/appearance").status == 405
-        assert 'data-theme="auto" data-density="dense"' in client.get(PROJECT).text
+        assert 'data-theme="auto"' in client.get(PROJECT).text
 
         origin = f"http://127.0.0.1:{server.port}"
         for referer, location in [
@@ -329,12 +329,12 @@ class TestCrossOriginRequests:
             assert (saved.status, saved.headers["location"]) == (303, location)
         assert client.post("/appearance", form, hx_request="true").status == 204
         page = client.get(PROJECT).text
-        assert 'data-theme="dark" data-density="comfortable"' in page
+        assert 'data-theme="dark"' in page
         assert '<meta name="color-scheme" content="dark">' in page
         reset = client.post("/appearance", {**form, "theme": "auto"})
         assert "Max-Age=0" in reset.cookies["theme"]
         client.cookies["theme"] = "purple"
-        assert 'data-theme="auto" data-density="comfortable"' in client.get(PROJECT).text
+        assert 'data-theme="auto"' in client.get(PROJECT).text
 
     @EVERY_GET_ROUTE
     def test_the_headers_forbid_reading_from_another_origin(

@@ -116,9 +116,8 @@ def _given_fields(fields: dict[str, Any]) -> dict[str, Any]:
 def add(title: tuple[str, ...], options: WorkspaceOptions, *, plain: bool, **fields: Any) -> None:
     """Add a task.
 
-    Words of TITLE can set its fields, as in the web UI: `!4` the priority, `@home` the project, `due fri`
-    the due date, `#deep` the energy and `~2h` the time estimate. Use single quotes: bash replaces `!4` in
-    double quotes. Options take precedence.
+    Words of TITLE can set its fields, as in the web UI: `!4` the priority, `@home` the project and
+    `due fri` the due date. Use single quotes: bash replaces `!4` in double quotes. Options take precedence.
 
     The members of its project share the task. Without a project, it is yours alone.
 

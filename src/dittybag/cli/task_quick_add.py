@@ -54,9 +54,6 @@ class QuickAdd(Struct, frozen=True):
             "priority": f"priority {task.priority}",
             "project": f"project {clip_line(task.project or '')}",
             "due_date": f"due {format_due_day(due, local_now()) if due and sys.stdout.isatty() else due}",
-            "energy": f"{task.energy} energy",
-            "time_estimate": f"estimate {clip_line(task.time_estimate)}",
-            "notes": "with notes",
         }
         return [text for name, text in texts.items() if name in self.fields]
 

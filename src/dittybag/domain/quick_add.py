@@ -1,4 +1,4 @@
-"""Parses a task from one line, such as `Fix login !5 @work due friday` or command-line options."""
+"""Parses a task from one line, such as `Fix login !5 @work due friday`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dittybag.domain.due_dates import EXAMPLES, NotADate, is_short_span, parse_due_date
 from dittybag.domain.errors import Invalid, Problem
-from dittybag.domain.tasks import ENERGIES, PRIORITIES, problems
+from dittybag.domain.tasks import PRIORITIES, problems
 
 #: Words after this many stay in the title.
 _MAX_WORDS: Final = 500
@@ -17,19 +17,8 @@ _MAX_WORDS: Final = 500
 _MAX_DAY_WORDS: Final = 4
 
 #: A value may be quoted to contain spaces.
-_WORDS: Final = re.compile(r'[@~]?"[^"]*"|\S+')
-_OPTIONS: Final = {
-    "-P": "priority",
-    "--priority": "priority",
-    "-p": "project",
-    "--project": "project",
-    "-e": "energy",
-    "--energy": "energy",
-    "--estimate": "time_estimate",
-    "-n": "notes",
-    "--notes": "notes",
-}
-_DUE: Final = ("due", "-d", "--due")
+_WORDS: Final = re.compile(r'@?"[^"]*"|\S+')
+_PRIORITY: Final = re.compile(f"[{PRIORITIES[0]}-{PRIORITIES[1]}]")
 
 
 def task_fields(text: str, today: date) -> dict[str, Any]:
@@ -52,13 +41,16 @@ def task_fields(text: str, today: date) -> dict[str, Any]:
 def _parse_field(words: Sequence[str], at: int, today: date, fields: dict[str, Any]) -> int:
     """Parse a field at `at` into `fields` and return the number of words used, 0 for a word of the title."""
     word = words[at]
-    if word.lower() in _DUE:
+    if word.lower() == "due":
         return _parse_due(words[at + 1 : at + 1 + _MAX_DAY_WORDS], today, fields)
-    if word in _OPTIONS and at + 1 < len(words):
-        return 2 if _set_field(_OPTIONS[word], _unquote(words[at + 1]), fields) else 0
     sign, value = word[:1], _unquote(word[1:])
-    name = {"!": "priority", "@": "project", "#": "energy", "~": "time_estimate"}.get(sign)
-    return 1 if name is not None and value and _set_field(name, value, fields) else 0
+    if sign == "@" and value:
+        fields["project"] = value
+    elif sign == "!" and _PRIORITY.fullmatch(value):
+        fields["priority"] = int(value)
+    else:
+        return 0
+    return 1
 
 
 def _parse_due(words: Sequence[str], today: date, fields: dict[str, Any]) -> int:
@@ -75,21 +67,6 @@ def _parse_due(words: Sequence[str], today: date, fields: dict[str, Any]) -> int
             fields["due_date"] = found
             return count + 1
     return 0
-
-
-def _set_field(name: str, text: str, fields: dict[str, Any]) -> bool:
-    """Set a field if the value is valid. Returns whether it was set."""
-    value: Any = text
-    if name == "priority":
-        if len(text) != 1 or not text.isdecimal() or not PRIORITIES[0] <= int(text) <= PRIORITIES[1]:
-            return False
-        value = int(text)
-    elif name == "energy":
-        value = text.lower()
-        if value not in ENERGIES:
-            return False
-    fields[name] = value
-    return True
 
 
 def _unquote(text: str) -> str:

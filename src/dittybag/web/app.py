@@ -13,7 +13,7 @@ from dittybag.domain.errors import DittybagError, NotAllowed, ProjectNotFound, S
 from dittybag.http.asgi_messages import AsgiScope, Disconnected, HttpError
 from dittybag.http.http_request import HttpRequest
 from dittybag.services.caller import Caller
-from dittybag.web.appearance import save_appearance
+from dittybag.web.appearance import save_theme
 from dittybag.web.browser_requests import (
     FORM_BYTES,
     MalformedForm,
@@ -124,7 +124,7 @@ class WebApp:
         if path == "/sign-out":
             return await self._sign_out(request)
         if path == "/appearance":
-            return await self._save_appearance(request)
+            return await self._save_theme(request)
         if path == "/":
             project = await self._context.workspace.store.read(
                 lambda transaction: transaction.projects.get(self._context.project), single=True
@@ -240,12 +240,12 @@ class WebApp:
             response.status, headers=(*response.headers, cookie(session_cookie(request), "", seconds=0))
         )
 
-    async def _save_appearance(self, request: WebRequest) -> WebResponse:
-        """Store the settings of this browser, also on a read-only server, which they do not concern."""
+    async def _save_theme(self, request: WebRequest) -> WebResponse:
+        """Store the theme of this browser, also on a read-only server, which it does not concern."""
         if request.method != "POST":
             return WebResponse(405, headers=((b"allow", b"POST"),))
         await _require_own_form(request)
-        return save_appearance(request)
+        return save_theme(request)
 
 
 def _require_same_origin(request: WebRequest) -> None:

@@ -16,7 +16,6 @@ from dittybag.domain.tasks import (
     DEFAULT_ENERGY,
     DEFAULT_TIME_ESTIMATE,
     ENDED,
-    ENERGIES,
     LABEL_LENGTH,
     NO_PROJECT,
     STATUSES,
@@ -42,7 +41,7 @@ STATUS_NAMES: Final[Mapping[TaskStatus, str]] = {
 
 #: What defines the columns of a board.
 BoardGrouping = Literal["status"] | TaskGrouping
-KEYS: Final[tuple[BoardGrouping, ...]] = ("status", "priority", "project", "energy")
+KEYS: Final[tuple[BoardGrouping, ...]] = ("status", "priority", "project")
 #: The columns of the board by status, each with the status that a task gets there. No task can be moved to
 #: the blocked ones: other tasks block it.
 STATUS_COLUMNS: Final[Mapping[str, tuple[str, TaskStatus | None]]] = {
@@ -75,7 +74,6 @@ def read_filters(request: WebRequest) -> dict[str, str]:
         "label": request.query.get("label", "").strip()[:LABEL_LENGTH],
         "assignee": request.query.get("assignee", "").strip()[:ASSIGNEE_LENGTH],
         "priority": request.chosen("priority", map(str, PRIORITY_NAMES), ""),
-        "energy": request.chosen("energy", ENERGIES, ""),
         "due": request.chosen("due", DUE_FILTERS, ""),
         "text": request.query.get("text", "").strip(),
     }
@@ -90,7 +88,6 @@ def describe_filters(filters: Mapping[str, str], status: TaskStatus | None) -> l
     """Return each filter as a query parameter, its label and its value for display."""
     titles: dict[str, Mapping[str, str]] = {
         "priority": {str(number): title for number, title in PRIORITY_TITLES.items()},
-        "energy": ENERGY_NAMES,
         "due": DUE_FILTERS,
     }
     shown = {
@@ -114,7 +111,6 @@ def to_task_filter(filters: Mapping[str, str], now: datetime, status: TaskStatus
         label=filters["label"] or None,
         assignee=filters["assignee"] or None,
         priority=int(filters["priority"]) if filters["priority"] else None,
-        energy=filters["energy"] or None,
         due_from=None if last is None else today.isoformat(),
         due_by=None if last is None else last.isoformat(),
         overdue_at=(_minute(now), _minute(now.astimezone(UTC))) if due == "overdue" else None,
@@ -182,13 +178,11 @@ def task_facts(task: Task) -> list[str]:
 
 
 def column_title(by: BoardGrouping, key: int | str | None) -> str:
-    """Return the title of a status column, priority, energy or project."""
+    """Return the title of a status column, priority or project."""
     if by == "status":
         return STATUS_COLUMNS[str(key)][0]
     if by == "priority":
         return PRIORITY_TITLES[int(key or 0)]
-    if by == "energy":
-        return ENERGY_NAMES[str(key)]
     return str(key or "No project")
 
 

@@ -16,7 +16,7 @@ from dittybag.domain.display import format_ago, format_count, format_size
 from dittybag.domain.times import iso
 from dittybag.http.asgi_messages import Header
 from dittybag.web import markdown_html
-from dittybag.web.appearance import read_appearance
+from dittybag.web.appearance import read_theme
 from dittybag.web.browser_requests import (
     NOTE_COOKIE,
     UNDO_COOKIE,
@@ -119,7 +119,7 @@ def render_page(
         request=request,
         context=request.context,
         session=request.session,
-        appearance=read_appearance(request.headers),
+        theme=read_theme(request.headers),
         link=request.link if request.has_project else None,
         here=request.path + (f"?{request.query_string}" if request.query_string else ""),
         note=unquote(kept.get(NOTE_COOKIE, "")),

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Purged, undo_effects
+from dittybag.domain.changes import undo_effects
 from dittybag.domain.entities import ENTITY_TYPES
 from dittybag.domain.errors import ChangePurged
 from dittybag.domain.queries import ChangeQuery
@@ -139,8 +139,6 @@ async def show_change(request: WebRequest) -> WebResponse:
         row=row,
         parts=parts,
         purged=change.purged,
-        has_content=not isinstance(change.state, Purged),
-        entity=change.entity,
         undoing=undoing,
         effects=[(format_row(request, item), verb) for item, verb in effects[:_MAX_NAMED]],
         more=0 if undoing is None else len(effects) - _MAX_NAMED + undoing.total - len(undoing.changes),

@@ -21,15 +21,24 @@ async def show_purge(request: WebRequest) -> WebResponse:
     """Show what would be purged, and ask for confirmation."""
     if not request.can_purge:
         raise NotAllowed("Only the owner of this machine and admins can purge content")
-    items = await request.workspace.purges.plan(request.caller, _selection(request.query))
+    fields = await _fields(request)
+    items = await request.workspace.purges.plan(request.caller, _selection(fields))
     return render_page(
         request,
         "activity/purge.html",
         items=items[:_MAX_LISTED],
         more=len(items) - _MAX_LISTED,
         versions=sum(item.versions for item in items),
-        fields={name: request.query[name] for name in _FIELDS if request.query.get(name)},
+        fields=fields,
     )
+
+
+async def _fields(request: WebRequest) -> dict[str, str]:
+    """Return the item of the query, or the one that a change in the query is about: it may be deleted."""
+    if seq := request.int_parameter("change"):
+        change = (await request.workspace.history.compare(request.caller, seq)).first
+        return {"kind": change.kind, "id": change.entity}
+    return {name: request.query[name] for name in _FIELDS if request.query.get(name)}
 
 
 async def purge(request: WebRequest) -> WebResponse:

@@ -94,7 +94,7 @@ async def reopen(request: WebRequest) -> WebResponse:
 
 
 async def move(request: WebRequest) -> WebResponse:
-    """Move a task to another column: change its status, priority, project or energy.
+    """Move a task to another column: change its status, priority or project.
 
     Raises `Outdated` if `version` is given and the task was changed since.
     """

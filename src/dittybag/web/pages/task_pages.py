@@ -19,7 +19,6 @@ from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
 from dittybag.web.filter_chips import filter_chips, without_filters
 from dittybag.web.task_display import (
     DUE_FILTERS,
-    ENERGY_NAMES,
     KEYS,
     PRIORITY_TITLES,
     STATUS_COLUMNS,
@@ -28,7 +27,6 @@ from dittybag.web.task_display import (
     column_title,
     describe_filters,
     due_of,
-    effort_of,
     local_now,
     read_filters,
     read_status,
@@ -72,7 +70,6 @@ async def show_tasks(request: WebRequest) -> WebResponse:
         "tasks/task_index.html",
         **values,
         priorities=PRIORITY_TITLES,
-        energies=ENERGY_NAMES,
         statuses=STATUS_NAMES,
         dues=DUE_FILTERS,
     )
@@ -109,7 +106,7 @@ async def _status_board_values(request: WebRequest) -> dict[str, Any]:
 
 
 async def _grouped_values(request: WebRequest, by: TaskGrouping) -> dict[str, Any]:
-    """Return a column for each priority, energy or project."""
+    """Return a column for each priority or project."""
     status = read_status(request)
     first = request.int_parameter("first", maximum=10**6)
     board = await request.workspace.tasks.board(
@@ -152,7 +149,7 @@ async def _card_values(request: WebRequest, tasks: Sequence[TaskListing]) -> dic
     labels, assignees = suggestions(tasks)
     return {
         "due_of": partial(due_of, now=now),
-        "effort_of": effort_of,
+        "shows_project": len({task.project for task in tasks}) > 1,
         "holder_of": partial(holder_of, now=time.time_ns() // 1000, person=request.context.person),
         "is_writable": lambda task: request.can_write_own and task.project_id not in locked,
         "labels": labels,

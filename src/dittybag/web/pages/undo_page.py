@@ -30,7 +30,7 @@ async def undo(request: WebRequest) -> WebResponse:
     except ChangedMeanwhile:
         return _refuse(request, seq)
     is_redo = request.form.get("redo") == "1"
-    text = _describe(result.changes) if result.by else "Nothing to undo: everything is already as it was"
+    text = _describe(result.changes) if result.by else "Nothing to undo: it would change nothing"
     if not request.is_fragment:
         return redirect(request.return_link("/"), text, undo=result.by or 0, is_redo=not is_redo)
     kinds = dict.fromkeys(change.kind for change in result.changes)

@@ -41,8 +41,6 @@ window.dittybag = (() => {
     look("Theme: light", { theme: "light" }),
     look("Theme: dark", { theme: "dark" }),
     look("Theme: like the system", { theme: "auto" }),
-    look("Lists: dense", { density: "dense" }),
-    look("Lists: comfortable", { density: "comfortable" }),
     { group: "Account", title: "Sign out", post: "/sign-out" },
   ];
   // Commands of scripts, which are about the list of the page.

@@ -22,15 +22,13 @@
     }
   });
 
-  // Theme and density: <form hx-post="/appearance" hx-swap="none">. The cookie is for the next page, this one changes at once.
+  // The theme: <form hx-post="/appearance" hx-swap="none">. The cookie is for the next page, this one changes at once.
   document.addEventListener("htmx:afterRequest", (event) => {
     if (event.detail.pathInfo.requestPath !== "/appearance" || event.detail.xhr.status !== 204) return;
     const root = document.documentElement;
-    for (const name of ["theme", "density"]) {
-      root.dataset[name] = event.detail.requestConfig.parameters[name] ?? root.dataset[name];
-      for (const button of document.querySelectorAll(`button[name="${name}"]`)) {
-        button.setAttribute("aria-pressed", String(button.value === root.dataset[name]));
-      }
+    root.dataset.theme = event.detail.requestConfig.parameters.theme;
+    for (const button of document.querySelectorAll('button[name="theme"]')) {
+      button.setAttribute("aria-pressed", String(button.value === root.dataset.theme));
     }
     document.querySelector('meta[name="color-scheme"]').content = root.dataset.theme === "auto" ? "light dark" : root.dataset.theme;
   });

@@ -7,6 +7,7 @@
     const form = event.target.closest("form[data-pins]");
     if (!form) return;
     event.preventDefault();
+    event.submitter?.closest("[popover]")?.hidePopover();
     const values = Object.fromEntries(new FormData(form, event.submitter));
     window.htmx.ajax("POST", form.getAttribute("action"), { values, target: "#toast", swap: "innerHTML" });
   }, true);
