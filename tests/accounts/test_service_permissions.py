@@ -140,6 +140,10 @@ async def _by_id(resources: ResourceService, who: Caller, populated: PopulatedWo
     return await resources.by_id(who, resource.id)
 
 
+async def _unclaimed(queue: TaskQueueService, who: Caller, populated: PopulatedWorkspace) -> Any:
+    return await queue.unclaimed(who, await populated.workspace.tasks.get(populated.caller, populated.task))
+
+
 async def _release(queue: TaskQueueService, who: Caller, populated: PopulatedWorkspace) -> None:
     # Nobody works on it.
     with suppress(TaskNotReady):
@@ -212,9 +216,6 @@ CASES: dict[str, ServiceCall] = {
     "history.undo": writes(lambda it, who, populated: it.undo(who, UndoSelection(seq=populated.change))),
     "history.restore": writes(lambda it, who, populated: it.restore(who, populated.change)),
     "tasks.create": own(lambda it, who, populated: it.create(who, title="New"), changes=True),
-    "tasks.create_all": own(
-        lambda it, who, populated: it.create_all(who, [{"title": "New"}, {"title": "Newer"}]), changes=True
-    ),
     "tasks.require_label": own(lambda it, who, populated: it.require_label(who, "x")),
     "tasks.locked_projects": own(lambda it, who, populated: it.locked_projects(who)),
     "tasks.get": own(lambda it, who, populated: it.get(who, populated.task)),
@@ -265,6 +266,7 @@ CASES: dict[str, ServiceCall] = {
     "task_queue.take": own(
         lambda it, who, populated: it.take(who, populated.task, ClaimRequest()), changes=True
     ),
+    "task_queue.unclaimed": own(_unclaimed),
     "task_queue.waiting_of": own(lambda it, who, populated: it.waiting_of(who, [populated.task])),
     "task_queue.release": own(_release, changes=True),
     "task_queue.release_connection": own(lambda it, who, populated: it.release_connection(who, "c")),
