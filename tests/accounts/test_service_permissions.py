@@ -200,6 +200,7 @@ CASES: dict[str, ServiceCall] = {
     "batches.browse": reads(lambda it, who, populated: it.browse(who, ChangeQuery(project=who.project), 10)),
     "batches.changes": reads(lambda it, who, populated: it.changes(who, populated.task_change, 10)),
     "packs.make": reads(lambda it, who, populated: it.make(who, PackRequest(query="Words"))),
+    "packs.summarize": reads(lambda it, who, populated: it.summarize(who, 200)),
     "pins.all": reads(lambda it, who, populated: it.all(who)),
     "pins.add": writes(lambda it, who, populated: it.add(who, "prompt:one", None)),
     "pins.remove": writes(lambda it, who, populated: it.remove(who, "prompt:one", None)),

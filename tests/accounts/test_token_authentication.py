@@ -107,20 +107,6 @@ def test_two_tokens_are_refused(world: World) -> None:
     connection.close()
 
 
-def test_users_are_not_mixed_up_on_one_connection(world: World) -> None:
-    connection = world.host("all").connect()
-    member, other, *_ = world.holders
-    for _ in range(5):
-        for who in (member, other):
-            created = call(connection, who.token, "task_create", title="Mine")
-            assert content(created)["user_id"] == who.user
-            (change,) = content(call(connection, who.token, "list_changes", limit=1))["changes"]
-            assert change["actor"] == who.user
-        assert post(connection, None).status == 401
-        assert post(connection, member.token[:-1] + "!").status == 401
-    connection.close()
-
-
 def test_the_change_log_names_the_user_and_the_client(world: World) -> None:
     host, who = world.host("all"), world.holders[0]
     meta = {

@@ -81,12 +81,6 @@ def test_a_missing_resource_has_the_code_of_its_profile_and_revision(
         assert error.get("data") == ({"uri": "file:///none"} if profile == "all" else None)
 
 
-def test_the_default_profile_has_every_tool_once(server: ServerUnderTest) -> None:
-    tools = server.tools()
-    assert tools.keys() == READING_TOOLS | WRITING_TOOLS
-    assert "nextCursor" not in server.request("tools/list")
-
-
 @pytest.mark.parametrize(
     ("options", "env"),
     [(["--read-only"], {}), ([], {"DITTYBAG_READ_ONLY": "1"})],
