@@ -86,8 +86,8 @@ async def store_sessions(session: StoreSession, word: str = SECRET) -> None:
     """Store a session that subscribes to a resource, and another one."""
 
     async def save(transaction: Transaction) -> None:
-        await transaction.save_session("subscribed", "", f"state of file:///resource-{word}".encode())
-        await transaction.save_session("other", "", b"state")
+        await transaction.sessions.save("subscribed", "", f"state of file:///resource-{word}".encode(), 1)
+        await transaction.sessions.save("other", "", b"state", 1)
 
     await session.write(save)
 

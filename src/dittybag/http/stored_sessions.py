@@ -36,8 +36,8 @@ class StoreSessionRegistry:
         owner = f"mcp {state.principal}"
 
         async def work(transaction: Transaction) -> None:
-            await transaction.prune_sessions(transaction.now - _IDLE, owner, MAX_SESSIONS - 1)
-            await transaction.save_session(id, owner, msgspec.msgpack.encode(state))
+            await transaction.sessions.prune(transaction.now - _IDLE, owner, MAX_SESSIONS - 1)
+            await transaction.sessions.save(id, owner, msgspec.msgpack.encode(state), transaction.now)
 
         await self._run(self._store.write(work, actor=""))
 
@@ -61,13 +61,15 @@ class StoreSessionRegistry:
             # Another process may have ended the session.
             if (stored := await transaction.sessions.get(id)) is not None:
                 state = merge_states(_decode(stored.state), before, after)
-                await transaction.save_session(id, stored.owner, msgspec.msgpack.encode(state))
+                await transaction.sessions.save(
+                    id, stored.owner, msgspec.msgpack.encode(state), transaction.now
+                )
 
         await self._run(self._store.write(work, actor=""))
 
     async def end(self, id: str) -> bool:
         async def work(transaction: Transaction) -> bool:
-            return await transaction.delete_session(id)
+            return await transaction.sessions.delete(id)
 
         return await self._run(self._store.write(work, actor=""))
 

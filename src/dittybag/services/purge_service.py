@@ -149,7 +149,7 @@ class _Collector:
         def purged(state: Any) -> Purged:
             return purged_state(state, by=self._actor, at=transaction.now)
 
-        await transaction.purge_states(
+        await transaction.changes.purge_states(
             [
                 PurgedStates(
                     change.seq,
@@ -161,7 +161,7 @@ class _Collector:
         )
         for uri in self._uris:
             if await transaction.find("resource", uri=uri) is None:
-                await transaction.delete_sessions_with(uri)
+                await transaction.sessions.delete_with(uri.encode())
 
 
 def _has_content(state: Entity | Purged | None) -> bool:

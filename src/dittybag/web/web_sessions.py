@@ -153,7 +153,7 @@ class WebSessions:
     async def sign_out(self, secret: str) -> None:
         key = _session_id(secret)
         self._cache.pop(key, None)
-        await self._store.write(lambda transaction: transaction.delete_session(key), actor="")
+        await self._store.write(lambda transaction: transaction.sessions.delete(key), actor="")
 
     # Finding sessions
 
@@ -208,14 +208,14 @@ class WebSessions:
 
 async def _add_session(secret: str, owner: str, state: _SessionState, transaction: Transaction) -> None:
     idle_since = transaction.now - SESSION_SECONDS * 1_000_000
-    await transaction.prune_sessions(idle_since, owner, MAX_SESSIONS - 1)
-    await transaction.save_session(_session_id(secret), owner, msgspec.json.encode(state))
+    await transaction.sessions.prune(idle_since, owner, MAX_SESSIONS - 1)
+    await transaction.sessions.save(_session_id(secret), owner, msgspec.json.encode(state), transaction.now)
 
 
 async def _touch_session(id: str, stored: StoredSession, transaction: Transaction) -> None:
     # The session may have been signed out in the meantime.
     if await transaction.sessions.get(id) is not None:
-        await transaction.save_session(id, stored.owner, stored.state)
+        await transaction.sessions.save(id, stored.owner, stored.state, transaction.now)
 
 
 def is_own_form(session: WebSession, secret: str | None) -> bool:

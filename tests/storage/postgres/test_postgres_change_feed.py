@@ -127,7 +127,7 @@ async def test_sessions_cause_no_notifications(
 ) -> None:
     store = await open_store(url)
     listener = FeedListener(store)
-    await store.write(lambda transaction: transaction.save_session("s", "x", b"x"), actor="x")
+    await store.write(lambda transaction: transaction.sessions.save("s", "x", b"x", 1), actor="x")
     await create_task(store, "t")
     await listener.wait_for(1)
     assert listener.received == [ChangeNotification("task", None)]

@@ -8,7 +8,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
+from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.projects import Project
 from dittybag.domain.ranked_search import searched_texts
 from dittybag.domain.resources import Resource
@@ -66,16 +66,15 @@ class PostgresQueries:
         condition = self.word_condition(text, columns, own)
         return f"id = ANY({bindings.add(await self._row_security.find_keys('tasks', 'id', condition, own))})"
 
-    async def indexed_condition(
-        self, kind: Kind, text: str, condition: str, bindings: Bindings
-    ) -> tuple[str, Bindings]:
-        described = ENTITY_TYPES[kind]
+    async def resource_condition(self, condition: str, bindings: Bindings) -> tuple[str, Bindings]:
         if self._row_security.is_operator:
-            found = f"SELECT {described.key} FROM {described.table} WHERE {condition}"
-            found = f"WITH found AS MATERIALIZED ({found}) SELECT {described.key} FROM found"
-            return f"{described.key} = ANY(ARRAY({found}))", bindings
-        keys = await self._row_security.find_keys(described.table, described.key, condition, bindings)
-        return f"{described.key} = ANY($1)", Bindings(keys)
+            found = f"SELECT number FROM resources WHERE {condition}"
+            return (
+                f"number = ANY(ARRAY(WITH found AS MATERIALIZED ({found}) SELECT number FROM found))",
+                bindings,
+            )
+        keys = await self._row_security.find_keys("resources", "number", condition, bindings)
+        return "number = ANY($1)", Bindings(keys)
 
     def as_operator(self) -> AbstractAsyncContextManager[None]:
         return self._row_security.as_operator()

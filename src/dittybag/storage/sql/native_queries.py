@@ -63,13 +63,8 @@ class NativeQueries(Protocol):
         """SQL for whether a task may contain each word of a text, according to an index."""
         ...
 
-    async def indexed_condition(
-        self, kind: Kind, text: str, condition: str, bindings: Bindings
-    ) -> tuple[str, Bindings]:
-        """Return a condition for the same rows that uses an index of the searched texts.
-
-        `text`: what the index of all searched texts of an entity contains; empty for other conditions.
-        """
+    async def resource_condition(self, condition: str, bindings: Bindings) -> tuple[str, Bindings]:
+        """Return a condition for the same resources that uses an index of names, URIs and titles."""
         ...
 
     def as_operator(self) -> AbstractAsyncContextManager[None]:

@@ -77,7 +77,7 @@ class ResourceTable:
         plain = f"LIKE {bindings.add(contains_pattern(ascii_lower(query.text)))} ESCAPE '\\'"
         title = self._native.column_condition("title", query.text, bindings)
         condition += f" AND (lower(name) {plain} OR lower(uri) {plain} OR {title})"
-        condition, bindings = await self._native.indexed_condition("resource", "", condition, bindings)
+        condition, bindings = await self._native.resource_condition(condition, bindings)
         return await self._page(query, condition, bindings)
 
     async def _unfiltered_page(

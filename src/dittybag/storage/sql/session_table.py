@@ -1,4 +1,4 @@
-"""HTTP sessions."""
+"""HTTP sessions. They are not user data, and not in the change log."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from dittybag.domain.changes import Action, Change, Interface
 from dittybag.domain.entities import Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, NameTaken, Outdated, Problem
 from dittybag.domain.ports import (
-    PurgedStates,
     Write,
 )
 from dittybag.domain.projects import Project
@@ -115,26 +114,6 @@ class SqlTransaction:
         """Delete the contents that neither a resource nor the change log refers to."""
         await self._tables.native.delete_content_uses()
         await self._tables.contents.delete_unused()
-
-    async def save_session(self, id: str, owner: str, state: bytes) -> None:
-        """Store a session. Its owner never changes. Sessions are not user data and not in the change log."""
-        await self.sessions.save(id, owner, state, self.now)
-
-    async def delete_session(self, id: str) -> bool:
-        """Delete a session. Returns whether it existed."""
-        return await self.sessions.delete(id)
-
-    async def prune_sessions(self, before: int, owner: str, max_count: int) -> None:
-        """Delete sessions last used before a time, and the oldest ones of an owner beyond `max_count`."""
-        await self.sessions.prune(before, owner, max_count)
-
-    async def delete_sessions_with(self, text: str) -> None:
-        """Delete the sessions whose state contains a text, such as the URI of a subscription."""
-        await self.sessions.delete_with(text.encode())
-
-    async def purge_states(self, states: Sequence[PurgedStates]) -> None:
-        """Replace states in the change log by what the log keeps of them."""
-        await self.changes.purge_states(states)
 
     async def record_purge(self) -> None:
         """Record that content was purged and that the store has to be scrubbed."""

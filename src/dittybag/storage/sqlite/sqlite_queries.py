@@ -25,7 +25,6 @@ from dittybag.storage.sqlite.sqlite_text_search import (
     PendingIndex,
     candidates,
     index_text,
-    text_match,
     words_match,
 )
 
@@ -103,12 +102,8 @@ class SqliteQueries:
         found: int = await self._driver.value(sql, match, _MAX_CANDIDATES + 1)
         return found <= _MAX_CANDIDATES
 
-    async def indexed_condition(
-        self, kind: Kind, text: str, condition: str, bindings: Bindings
-    ) -> tuple[str, Bindings]:
-        self.pending.write()
-        match = text_match(text)
-        return f"{candidates(kind, match, bindings)} AND {condition}", bindings
+    async def resource_condition(self, condition: str, bindings: Bindings) -> tuple[str, Bindings]:
+        return condition, bindings
 
     @asynccontextmanager
     async def as_operator(self) -> AsyncIterator[None]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind
 from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold
-from dittybag.storage.sql.entity_rows import folded_columns, folded_or_none, folding
+from dittybag.storage.sql.entity_rows import folding
 from dittybag.storage.sql.sql_driver import Bindings, contains_pattern
 
 #: The trigram index of each kind of entity.
@@ -57,12 +57,6 @@ def index_text(kind: Kind, entity: Entity, content: str | None) -> str:
     if isinstance(entity, Resource):
         texts.append(content)
     return folding(kind)("\n".join(text or "" for text in texts))
-
-
-def folded_texts(kind: Kind, entity: Entity, content: str | None) -> dict[str, str | None]:
-    """Return the values of the columns with folded texts."""
-    folded = folded_columns(entity, kind)
-    return {**folded, "folded_content": folded_or_none(content)} if kind == "resource" else folded
 
 
 class IndexEntry(Struct):
