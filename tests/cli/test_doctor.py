@@ -18,8 +18,6 @@ import pytest
 
 from dittybag.assembly.doctor_checks import run_checks
 from dittybag.config import settings
-from dittybag.contracts.profiles import PROFILES
-from dittybag.domain.token_estimate import estimate_tokens
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from tests.cli.cli_runner import data, dittybag
 from tests.cli.pseudo_terminal import run_in_terminal
@@ -84,21 +82,6 @@ def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
     found = run_doctor(tmp_path / "home")
     assert find_topic(found, "database")["level"] == "note"
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_tool_costs_match_what_clients_receive(home: Path) -> None:
-    costs = {row["profile"]: row for row in run_doctor(home)["profiles"]}
-    assert list(costs) == list(PROFILES)
-    for profile, row in costs.items():
-        with StdioServerProcess(
-            "dittybag", "serve", "--profile", profile, env={"DITTYBAG_HOME": str(home)}
-        ) as server:
-            server.handshake()
-            response = server.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
-        tools = response.get("result", {}).get("tools", [])
-        listed = msgspec.json.encode(tools) if tools else b""
-        assert (row["tools"], row["bytes"]) == (len(tools), len(listed))
-        assert row["tokens"] == estimate_tokens(listed.decode())
 
 
 def damage_index(path: Path) -> None:
@@ -302,7 +285,6 @@ def test_text_output_is_aligned_and_ends_with_a_summary(home: Path) -> None:
     column = lines[0].index("Dittybag")
     assert all(line[column - 1] == " " and line[column] != " " for line in lines[: lines.index("")])
     assert lines[-1] == "0 errors, 0 warnings"
-    assert "~tokens" in result.stdout
     assert "\x1b" not in result.stdout
 
 

@@ -22,7 +22,6 @@ from dittybag.assembly.stored_backups import (
     newest_restore,
     stored_backups,
 )
-from dittybag.assembly.tool_costs import ToolCost, tool_costs
 from dittybag.config import Settings
 from dittybag.domain.display import format_count, format_moment, format_size
 from dittybag.domain.errors import StorageDamaged, StorageError, StorageFailed, StorageForeign
@@ -70,7 +69,6 @@ class DoctorReport(Struct, frozen=True):
 
     database: str
     findings: list[Finding]
-    costs: list[ToolCost]
 
     @property
     def fixes(self) -> list[Fix]:
@@ -117,7 +115,7 @@ def run_checks(settings: Settings, report: ReportProgress) -> DoctorReport:
         findings += _run_check("database", lambda: database_findings(settings))
     report("Reading the libraries")
     findings += _run_check("libraries", lambda: _libraries(settings))
-    return DoctorReport(name, findings, tool_costs())
+    return DoctorReport(name, findings)
 
 
 def finding_from_error(topic: str, error: Exception) -> Finding:

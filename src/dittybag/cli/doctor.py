@@ -11,7 +11,6 @@ import msgspec
 from dittybag.cli.error_output import ExitStatus, wants_json
 from dittybag.cli.output import pad, print_json, progress
 from dittybag.cli.strict_options import StrictCommand
-from dittybag.cli.table import print_table
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.display import format_count
 from dittybag.domain.text import one_line
@@ -126,7 +125,6 @@ def _data(health: DoctorReport, *, fixed: bool) -> dict[str, Any]:
         "errors": _count(health, "error"),
         "warnings": _count(health, "warning"),
         "fixed": ["search index"] if fixed else [],
-        "profiles": msgspec.to_builtins(health.costs),
     }
 
 
@@ -144,13 +142,6 @@ def _print(health: DoctorReport, *, fixed: bool) -> None:
             click.echo(f"{number:>3}. {one_line(fix.text, _MAX_MESSAGE)}")
             click.secho(f"     {fix.level}: {', '.join(fix.topics)}", fg=_COLOURS[fix.level])
     click.echo()
-    print_table(
-        ("profile", "tools", "bytes", "~tokens"),
-        [(cost.profile, *(f"{n:,}" for n in (cost.tools, cost.bytes, cost.tokens))) for cost in health.costs],
-        right=(1, 2, 3),
-    )
-    click.echo("Size of the tool definitions of each profile; tokens are estimated, rather too high")
     errors, warnings = _count(health, "error"), _count(health, "warning")
-    click.echo()
     colour = "red" if errors else "yellow" if warnings else "green"
     click.secho(f"{format_count(errors, 'error')}, {format_count(warnings, 'warning')}", fg=colour)
