@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from dittybag.assembly import mounts
-from dittybag.assembly.doctor_checks import Finding, run_checks
+from dittybag.assembly.doctor_checks import run_checks
 from dittybag.config import settings
+from dittybag.domain.health import Finding
 from tests.cli.cli_runner import dittybag
 
 ROOT = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"

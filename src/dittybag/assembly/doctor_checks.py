@@ -8,7 +8,7 @@ import shlex
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, Literal
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from dittybag.assembly.stored_backups import (
 from dittybag.config import Settings
 from dittybag.domain.display import format_count, format_moment, format_size
 from dittybag.domain.errors import StorageDamaged, StorageError, StorageFailed, StorageForeign
+from dittybag.domain.health import Finding, Level
 from dittybag.domain.progress import ReportProgress
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite import integrity_check
@@ -38,30 +39,10 @@ from dittybag.storage.sqlite.integrity_check import (
 from dittybag.storage.sqlite.migrations.sqlite_migrations import schema_version
 from dittybag.storage.sqlite.snapshots import open_snapshot
 
-Level = Literal["ok", "note", "warning", "error"]
-
 _MIB: Final = 1024 * 1024
 #: With less free space than this, the next large write may fail.
 _LITTLE_ROOM: Final = 100 * _MIB
 _NO_ROOM: Final = 5 * _MIB
-
-
-class Finding(Struct, frozen=True):
-    """The result of one check, and how to fix what it found."""
-
-    level: Level
-    topic: str
-    message: str
-    fix: str | None = None
-
-
-class Fix(Struct, frozen=True):
-    """A fix for one or several findings."""
-
-    text: str
-    #: The highest level of the findings.
-    level: Level
-    topics: list[str]
 
 
 class DoctorReport(Struct, frozen=True):
@@ -69,18 +50,6 @@ class DoctorReport(Struct, frozen=True):
 
     database: str
     findings: list[Finding]
-
-    @property
-    def fixes(self) -> list[Fix]:
-        """Each fix once, those of errors first."""
-        found: dict[str, Fix] = {}
-        for level in ("error", "warning", "note"):
-            for finding in self.findings:
-                if finding.fix and finding.level == level:
-                    fix = found.setdefault(finding.fix, Fix(finding.fix, finding.level, []))
-                    if finding.topic not in fix.topics:
-                        fix.topics.append(finding.topic)
-        return list(found.values())
 
 
 def rebuild_search_index(settings: Settings) -> list[Finding]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dittybag.assembly.doctor_checks import Finding, schema_finding, task_findings
+from dittybag.assembly.doctor_checks import schema_finding, task_findings
 from dittybag.config import Settings
+from dittybag.domain.health import Finding
 from dittybag.protocol.lazy_asyncio import asyncio
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sql.unheld_tasks import unheld_tasks_query

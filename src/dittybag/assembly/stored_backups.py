@@ -9,22 +9,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from zlib import crc32
 
-from msgspec import Struct
-
 from dittybag.config import Settings
 from dittybag.domain.display import format_moment, format_size
+from dittybag.domain.health import StoredBackup
 from dittybag.files import timestamped_names
-
-
-class StoredBackup(Struct, frozen=True):
-    """A backup in the data folder."""
-
-    file: str
-    bytes: int
-    #: When it was made, in microseconds since 1970.
-    made_at: int
-    #: Whether it is deleted when there are newer ones.
-    is_automatic: bool
 
 
 class BackupFolder:

@@ -9,6 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from dittybag.protocol.lazy_asyncio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag import files
@@ -17,15 +19,9 @@ from dittybag.assembly.stored_backups import BackupFolder, has_automatic_backups
 from dittybag.config import Settings
 from dittybag.domain.display import format_count, format_size
 from dittybag.domain.errors import DittybagError, Invalid
-from dittybag.domain.imports import FORMATS, ImportOptions
-from dittybag.web.web_context import (
-    BackupEntry,
-    CheckFinding,
-    CheckFix,
-    CheckReport,
-    ImportPreview,
-    MaintenanceFailed,
-)
+from dittybag.domain.health import Finding, StoredBackup
+from dittybag.domain.imports import ImportOptions, ImportResult
+from dittybag.web.web_context import MaintenanceFailed
 
 T = TypeVar("T")
 
@@ -76,24 +72,16 @@ class LocalMaintenance:
 
     # Backups
 
-    async def backups(self) -> Sequence[BackupEntry]:
+    async def backups(self) -> Sequence[StoredBackup]:
         return await asyncio.to_thread(self._backups)
 
-    def _backups(self) -> list[BackupEntry]:
-        return [
-            BackupEntry(
-                name=os.path.basename(backup.file),  # noqa: PTH119  # pathlib is slow to import
-                bytes=backup.bytes,
-                made_at=backup.made_at,
-                is_automatic=backup.is_automatic,
-            )
-            for backup in (stored_backups(self._settings) if self.has_file else ())
-        ]
+    def _backups(self) -> list[StoredBackup]:
+        return stored_backups(self._settings) if self.has_file else []
 
-    async def back_up(self) -> BackupEntry:
+    async def back_up(self) -> StoredBackup:
         return await self._run(self._back_up)
 
-    def _back_up(self) -> BackupEntry:
+    def _back_up(self) -> StoredBackup:
         from dittybag.assembly.backup_files import FileRefused, back_up
 
         if not self.has_file:
@@ -112,34 +100,22 @@ class LocalMaintenance:
             back_up(self._settings, file, force=False, report=lambda step, done=0, total=0, /: None)
         except FileRefused as error:
             raise MaintenanceFailed(f"{error.path}: {'; '.join((error.reason, *error.details))}") from error
-        name = os.path.basename(file)  # noqa: PTH119
-        return next(backup for backup in self._backups() if backup.name == name)
+        return next(backup for backup in self._backups() if backup.file == file)
 
     async def backup_file(self, name: str) -> str | None:
-        def find() -> str | None:
-            known = {os.path.basename(backup.file): backup.file for backup in stored_backups(self._settings)}  # noqa: PTH119
-            return known.get(name)
-
-        return await asyncio.to_thread(find) if self.has_file else None
+        return next((backup.file for backup in await self.backups() if backup.name == name), None)
 
     # Checks
 
-    async def check(self) -> CheckReport:
+    async def check(self) -> list[Finding]:
         return await self._run(self._check)
 
-    def _check(self) -> CheckReport:
+    def _check(self) -> list[Finding]:
         from dittybag.assembly.doctor_checks import run_checks
 
         if not self.has_file:
             raise MaintenanceFailed("The checks are for SQLite files; PostgreSQL checks itself")
-        report = run_checks(self._settings, lambda step, done=0, total=0, /: None)
-        return CheckReport(
-            findings=[
-                CheckFinding(level=item.level, topic=item.topic, message=item.message)
-                for item in report.findings
-            ],
-            fixes=[CheckFix(text=fix.text, level=fix.level, topics=fix.topics) for fix in report.fixes],
-        )
+        return run_checks(self._settings, lambda step, done=0, total=0, /: None).findings
 
     # Export and import
 
@@ -184,7 +160,7 @@ class LocalMaintenance:
             os.unlink(oldest)  # noqa: PTH108
         return key
 
-    async def import_upload(self, key: str, project: str, actor: str, *, dry_run: bool) -> ImportPreview:
+    async def import_upload(self, key: str, project: str, actor: str, *, dry_run: bool) -> ImportResult:
         path = self._uploads.get(key) if re.fullmatch(r"[0-9a-f]{32}", key) else None
         if path is None:
             raise MaintenanceFailed("The file is no longer there. Choose it again")
@@ -195,18 +171,12 @@ class LocalMaintenance:
             os.unlink(path)  # noqa: PTH108
         return preview
 
-    def _import(self, path: str, options: ImportOptions) -> ImportPreview:
+    def _import(self, path: str, options: ImportOptions) -> ImportResult:
         from dittybag.assembly.import_export import import_data
 
         result = import_data(self._settings, path, options)
-        notes = [*map(str, result.conflicts), *result.notes]
-        return ImportPreview(
-            format=FORMATS.get(result.format or "", result.format or ""),
-            created={kind: count for kind, count in result.created.items() if count},
-            skipped={kind: count for kind, count in result.skipped.items() if count},
-            renamed=[f"{item.kind} “{item.old}” as “{item.new}”" for item in result.renamed[:_MAX_NOTES]],
-            notes=[note.replace(path, "the file") for note in notes[:_MAX_NOTES]],
-        )
+        notes = (str(note).replace(path, "the file") for note in (*result.conflicts, *result.notes))
+        return replace(result, renamed=result.renamed[:_MAX_NOTES], notes=list(notes)[:_MAX_NOTES])
 
     # Libraries
 

@@ -16,8 +16,9 @@ from dittybag.domain.display import format_count
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
-    from dittybag.assembly.doctor_checks import DoctorReport, Finding, Level
+    from dittybag.assembly.doctor_checks import DoctorReport
     from dittybag.clients.connector import ConfigTarget
+    from dittybag.domain.health import Finding, Level
 
 _COLOURS: Final[dict[Level, str]] = {"ok": "green", "note": "cyan", "warning": "yellow", "error": "red"}
 #: Maximum length of a message, which may contain a path.
@@ -75,8 +76,8 @@ def _printable(finding: Finding) -> Finding:
 
 def _client_findings() -> list[Finding]:
     """Return findings about the connected MCP clients."""
-    from dittybag.assembly.doctor_checks import Finding
     from dittybag.cli.connect import client_statuses
+    from dittybag.domain.health import Finding
 
     try:
         statuses = client_statuses()
@@ -115,13 +116,17 @@ def _count(health: DoctorReport, level: Level) -> int:
 
 
 def _data(health: DoctorReport, *, fixed: bool) -> dict[str, Any]:
+    from dittybag.domain.health import fixes_of
+
     return {
         "database": click.format_filename(health.database),
         "findings": [
             {"level": item.level, "topic": item.topic, "message": item.message, "fix": item.fix}
             for item in health.findings
         ],
-        "fixes": [{"fix": fix.text, "level": fix.level, "topics": fix.topics} for fix in health.fixes],
+        "fixes": [
+            {"fix": fix.text, "level": fix.level, "topics": fix.topics} for fix in fixes_of(health.findings)
+        ],
         "errors": _count(health, "error"),
         "warnings": _count(health, "warning"),
         "fixed": ["search index"] if fixed else [],
@@ -129,6 +134,8 @@ def _data(health: DoctorReport, *, fixed: bool) -> dict[str, Any]:
 
 
 def _print(health: DoctorReport, *, fixed: bool) -> None:
+    from dittybag.domain.health import fixes_of
+
     topics = max(len(finding.topic) for finding in health.findings)
     room = max(map(len, _COLOURS))
     for finding in health.findings:
@@ -136,7 +143,7 @@ def _print(health: DoctorReport, *, fixed: bool) -> None:
         click.echo(f"{level}  {pad(finding.topic, topics)}  {one_line(finding.message, _MAX_MESSAGE)}")
     if fixed:
         click.echo("Rebuilt the search index")
-    if fixes := health.fixes:
+    if fixes := fixes_of(health.findings):
         click.echo("\nWhat to do, the most important first:")
         for number, fix in enumerate(fixes, 1):
             click.echo(f"{number:>3}. {one_line(fix.text, _MAX_MESSAGE)}")

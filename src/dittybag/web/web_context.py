@@ -7,6 +7,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from dittybag.domain.health import Finding, StoredBackup
+from dittybag.domain.imports import ImportResult
 from dittybag.domain.ports import Libraries
 from dittybag.services.template_service import TemplateService
 from dittybag.services.workspace import Workspace
@@ -62,52 +64,6 @@ class ClientConnections(Protocol):
         ...
 
 
-class BackupEntry(Struct, frozen=True, kw_only=True):
-    """A backup of the database."""
-
-    name: str
-    bytes: int
-    #: In microseconds since 1970.
-    made_at: int
-    is_automatic: bool
-
-
-class CheckFinding(Struct, frozen=True, kw_only=True):
-    """The result of a check."""
-
-    level: str
-    topic: str
-    message: str
-
-
-class CheckFix(Struct, frozen=True, kw_only=True):
-    """What to do about one or several findings."""
-
-    text: str
-    level: str
-    topics: Sequence[str]
-
-
-class CheckReport(Struct, frozen=True, kw_only=True):
-    """What `dittybag doctor` found."""
-
-    findings: Sequence[CheckFinding]
-    #: The most important first.
-    fixes: Sequence[CheckFix]
-
-
-class ImportPreview(Struct, frozen=True, kw_only=True):
-    """What an import would do, or has done."""
-
-    #: What the file is.
-    format: str
-    #: Numbers by kind of data, in the singular.
-    created: dict[str, int]
-    skipped: dict[str, int]
-    renamed: Sequence[str]
-    notes: Sequence[str]
-
-
 class MaintenanceFailed(Exception):
     """The data could not be backed up, checked, exported or imported; the message says why."""
 
@@ -126,11 +82,11 @@ class Maintenance(Protocol):
     @property
     def makes_automatic_backups(self) -> bool: ...
 
-    async def backups(self) -> Sequence[BackupEntry]:
+    async def backups(self) -> Sequence[StoredBackup]:
         """Return the backups in the data folder, newest first."""
         ...
 
-    async def back_up(self) -> BackupEntry:
+    async def back_up(self) -> StoredBackup:
         """Make a backup. Raises `MaintenanceFailed`."""
         ...
 
@@ -138,7 +94,7 @@ class Maintenance(Protocol):
         """Return the path of a backup in the data folder."""
         ...
 
-    async def check(self) -> CheckReport:
+    async def check(self) -> Sequence[Finding]:
         """Run all checks. Raises `MaintenanceFailed`."""
         ...
 
@@ -150,7 +106,7 @@ class Maintenance(Protocol):
         """Keep an uploaded file for a while, and return the key for it. Raises `MaintenanceFailed`."""
         ...
 
-    async def import_upload(self, key: str, project: str, actor: str, *, dry_run: bool) -> ImportPreview:
+    async def import_upload(self, key: str, project: str, actor: str, *, dry_run: bool) -> ImportResult:
         """Import an uploaded file. Items that exist already are skipped. Raises `MaintenanceFailed`."""
         ...
 

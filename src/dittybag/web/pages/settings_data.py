@@ -7,10 +7,12 @@ from typing import Final
 
 from dittybag.domain.display import format_count
 from dittybag.domain.errors import NotAllowed
+from dittybag.domain.health import fixes_of
+from dittybag.domain.imports import FORMATS, ImportResult
 from dittybag.web.browser_requests import StreamingResponse, WebRequest, WebResponse, json_response, redirect
 from dittybag.web.file_download import file_response
 from dittybag.web.pages.settings_sections import render_section, require_admin
-from dittybag.web.web_context import ImportPreview, MaintenanceFailed
+from dittybag.web.web_context import MaintenanceFailed
 
 #: The maximum size of a file to import; larger ones are imported on the command line.
 UPLOAD_BYTES: Final = 16 * 1024 * 1024
@@ -23,13 +25,13 @@ async def show_data(request: WebRequest, *, status: int = 200, problem: str = ""
     """
     require_admin(request)
     maintenance = request.context.maintenance
-    key, preview, report = request.query.get("key", ""), None, None
+    key, preview, findings = request.query.get("key", ""), None, None
     try:
         if key and not problem:
             _require_write_access(request)
             preview = await _import(request, key, dry_run=True)
         if request.query.get("check") == "1" and not problem:
-            report = await maintenance.check()
+            findings = await maintenance.check()
     except MaintenanceFailed as failed:
         status, problem = 409, str(failed)
     return render_section(
@@ -40,7 +42,9 @@ async def show_data(request: WebRequest, *, status: int = 200, problem: str = ""
         preview=preview,
         upload=key,
         upload_bytes=UPLOAD_BYTES,
-        report=report,
+        formats=FORMATS,
+        findings=findings,
+        fixes=fixes_of(findings or ()),
         backups=await maintenance.backups(),
         has_file=maintenance.has_file,
         is_automatic=maintenance.makes_automatic_backups,
@@ -80,11 +84,11 @@ async def apply_import(request: WebRequest) -> WebResponse:
         done = await _import(request, request.form.get("key", ""), dry_run=False)
     except MaintenanceFailed as failed:
         return await show_data(request, status=422, problem=str(failed))
-    counted = ", ".join(format_count(count, kind) for kind, count in done.created.items())
+    counted = ", ".join(format_count(count, kind) for kind, count in done.created.items() if count)
     return redirect(request.link("/activity"), f"Imported {counted or 'nothing new'}")
 
 
-async def _import(request: WebRequest, key: str, *, dry_run: bool) -> ImportPreview:
+async def _import(request: WebRequest, key: str, *, dry_run: bool) -> ImportResult:
     return await request.context.maintenance.import_upload(
         key, request.project.name, request.caller.actor, dry_run=dry_run
     )
