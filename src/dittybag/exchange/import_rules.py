@@ -85,11 +85,9 @@ def _number_problems(entity: Entity) -> Iterator[str]:
     # The temporary id of a project in a source is negative.
     elif not (-NUMBER_LIMIT if isinstance(entity, Project) else -1) < entity.id < NUMBER_LIMIT:
         yield "id is out of range"
-    for field in ("created_at", "updated_at", "completed_at", "number"):
+    for field in ("created_at", "updated_at", "completed_at"):
         if not 0 <= (getattr(entity, field, None) or 0) < TIME_LIMIT:
             yield f"{field} is out of range"
-    if not 1 <= entity.version < NUMBER_LIMIT:
-        yield "version is out of range"
 
 
 def _project_problems(name: str, pins: tuple[str, ...]) -> Sequence[Problem]:
