@@ -1,16 +1,32 @@
-"""Every error has a message in every error format, a code and an exit status."""
+"""Every error has a message in every format, a code and an exit status, and is on the reference page."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
 
 import msgspec
 import pytest
 
+import dittybag
 from dittybag.cli.error_output import ExitStatus, exit_status
-from dittybag.contracts.error_formats import ErrorFormat, json_error, plain_text_error, prose_error
+from dittybag.contracts.error_formats import (
+    ErrorFormat,
+    bounded_json_error,
+    json_error,
+    plain_text_error,
+    prose_error,
+)
 from dittybag.domain import errors
 from dittybag.domain.errors import Conflict, DittybagError, Invalid, NotFound, Problem, StorageError
+from dittybag.protocol.wire_errors import ProtocolError
+from dittybag.web.browser_requests import status_of
+from tests.stdio_server_process import ROOT
+
+PAGE = ROOT / "docs" / "reference" / "errors.md"
 
 #: A sample of every error, with its code in the JSON format and its exit status.
 SAMPLES: list[tuple[DittybagError, str, ExitStatus]] = [
@@ -92,6 +108,44 @@ def test_codes_are_unique() -> None:
     kinds = set(_subclasses(DittybagError))
     own = [kind.__dict__["code"] for kind in kinds if "code" in kind.__dict__]
     assert len(own) == len(set(own))
+
+
+def test_all_errors_are_in_one_tree() -> None:
+    for module in walk_packages(dittybag.__path__, "dittybag."):
+        if ".cli." not in module.name and not module.name.endswith("__main__"):
+            import_module(module.name)
+    own = {kind.__module__ for kind in _subclasses(DittybagError) if kind.__module__.startswith("dittybag.")}
+    assert own == {errors.__name__}
+
+
+def test_the_page_of_errors_has_every_code_with_its_statuses() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \| (\d) \| (\d+) \|$", PAGE.read_text(), re.MULTILINE)
+    documented = {code: (tool, int(status), int(web)) for code, tool, status, web in rows}
+    assert documented.keys() == {kind.code for kind in _subclasses(DittybagError)} - {"ERROR"}
+    for error, _, status in SAMPLES:
+        code = msgspec.json.decode(_text(bounded_json_error, error))["error"]["code"]
+        tool, documented_status, web = documented.get(error.code, (f"`{code}`", status, status_of(error)))
+        assert f"`{code}`" in tool, error.code
+        assert (documented_status, web) == (status, status_of(error)), error.code
+
+
+@pytest.mark.parametrize("folder", ["cli", "assembly"])
+def test_the_page_of_errors_has_every_code_of_commands(folder: str) -> None:
+    source = Path(dittybag.__path__[0]) / folder
+    text = "\n".join(file.read_text() for file in source.glob("*.py"))
+    codes = {
+        code
+        for value in re.findall(r"\bcode(?:: str)?\s?=\s?(.*)", text)
+        for code in re.findall(r'"([A-Z_]{4,})"', value)
+    }
+    assert codes <= set(re.findall(r"^\| `([A-Z_]+)` \|", PAGE.read_text(), re.MULTILINE))
+
+
+def test_the_page_of_errors_has_every_code_of_the_protocol() -> None:
+    own = [kind for kind in ProtocolError.__subclasses__() if kind.__module__.startswith("dittybag.")]
+    assert own
+    for kind in own:
+        assert f"`{kind.code}`" in PAGE.read_text(), kind.__name__
 
 
 @pytest.mark.parametrize(("error", "code", "status"), SAMPLES, ids=lambda value: type(value).__name__)

@@ -15,7 +15,6 @@ import msgspec
 from dittybag.contracts.profiles import PROFILES, Profile
 from dittybag.contracts.tool_specs import TOOLSETS, ToolSpec, schema_key
 from dittybag.protocol.argument_schemas import schema_of
-from tests.contracts import agent_reference
 from tests.stdio_server_process import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "tools.md"
@@ -170,7 +169,6 @@ def _type(field: dict[str, Any]) -> str:
 
 def main() -> None:
     PAGE.write_text(page())
-    agent_reference.PAGE.write_text(agent_reference.page())
     SNAPSHOTS.mkdir(exist_ok=True)
     ENCODED.write_text(encoded_schemas())
     for profile in PROFILES.values():
