@@ -25,24 +25,16 @@ from dittybag.assembly.stored_backups import (
 from dittybag.config import Settings
 from dittybag.domain.display import format_count, format_moment, format_size
 from dittybag.domain.errors import StorageDamaged, StorageError, StorageFailed, StorageForeign
-from dittybag.domain.health import Finding, Level
+from dittybag.domain.health import Finding
 from dittybag.domain.progress import ReportProgress
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.index_rebuild import rebuild_indexes
-from dittybag.storage.sqlite.integrity_check import (
-    CheckedPart,
-    IntegrityProblem,
-    sqlite_version,
-    summarise,
-)
 from dittybag.storage.sqlite.migrations.sqlite_migrations import schema_version
 from dittybag.storage.sqlite.snapshots import open_snapshot
 
-_MIB: Final = 1024 * 1024
 #: With less free space than this, the next large write may fail.
-_LITTLE_ROOM: Final = 100 * _MIB
-_NO_ROOM: Final = 5 * _MIB
+_LITTLE_ROOM: Final = 100 * 1024 * 1024
 
 
 class DoctorReport(Struct, frozen=True):
@@ -67,7 +59,7 @@ def run_checks(settings: Settings, report: ReportProgress) -> DoctorReport:
     versions = (
         f"Dittybag {__version__}",
         f"Python {platform.python_version()}",
-        f"SQLite {sqlite_version()}",
+        f"SQLite {integrity_check.sqlite_version()}",
         platform.platform(),
     )
     findings = [Finding("ok", "versions", ", ".join(versions))]
@@ -188,7 +180,9 @@ def _inside(settings: Settings, report: ReportProgress) -> Iterator[Finding]:
 def task_findings(unheld: list[int], settings: Settings) -> Iterator[Finding]:
     """Name the tasks in work whose claims are gone."""
     if unheld:
-        message = f"Nobody is given these tasks in work, whose claims are gone: {summarise(unheld)}"
+        message = (
+            f"Nobody is given these tasks in work, whose claims are gone: {integrity_check.summarise(unheld)}"
+        )
         fix = f"dittybag task release {unheld[0]}{database_option(settings)}, and so on"
         yield Finding("warning", "tasks", message, fix)
 
@@ -206,35 +200,28 @@ def schema_finding(number: int, *, copy: str) -> Finding:
     return Finding("ok", "schema", f"Schema {number}, the newest")
 
 
-_SOUND: Final[dict[CheckedPart, tuple[str, str]]] = {
-    "structure": ("integrity", "The file is intact"),
-    "schema": ("schema", "All tables exist"),
-    "references": ("references", "All references point to existing rows"),
-    "contents": ("contents", "The content of every resource matches its checksum"),
-    "index": ("search index", "The search index is intact"),
+_SOUND: Final[dict[integrity_check.CheckedPart, str]] = {
+    "integrity": "The file is intact",
+    "schema": "All tables exist",
+    "references": "All references point to existing rows",
+    "contents": "The content of every resource matches its checksum",
+    "search index": "The search index is intact",
 }
 
 
-def _part_findings(settings: Settings, flaws: list[IntegrityProblem], *, complete: bool) -> Iterator[Finding]:
+def _part_findings(
+    settings: Settings, flaws: list[integrity_check.IntegrityProblem], *, complete: bool
+) -> Iterator[Finding]:
     """One finding per flaw, and one for each checked part without a flaw."""
+    rebuild = f"dittybag doctor --fix{database_option(settings)}"
     for flaw in flaws:
-        topic = _SOUND[flaw.part][0]
-        yield Finding("error", topic, flaw.message, _remedy(settings, flaw.part))
+        remedy = rebuild if flaw.part == "search index" else _restore_command(settings)
+        yield Finding("error", flaw.part, flaw.message, remedy)
     found = {flaw.part for flaw in flaws}
-    if found & {"structure", "schema"}:
-        return
-    for part, (topic, words) in _SOUND.items():
-        if part not in found and (complete or part == "structure"):
-            yield Finding("ok", topic, words)
-
-
-def _remedy(settings: Settings, part: CheckedPart) -> str:
-    if part == "index":
-        return f"dittybag doctor --fix{database_option(settings)}"
-    if part == "structure":
-        recover = f"sqlite3 {shlex.quote(settings.database)} .recover"
-        return f"{_restore_command(settings)}; without a backup, {recover} prints what is still readable"
-    return _restore_command(settings)
+    if found.isdisjoint(("integrity", "schema")):
+        for part, words in _SOUND.items():
+            if part not in found and (complete or part == "integrity"):
+                yield Finding("ok", part, words)
 
 
 def _restore_command(settings: Settings) -> str:
@@ -271,10 +258,8 @@ def _space(path: str) -> Iterator[Finding]:
     if free > _LITTLE_ROOM:
         yield Finding("ok", "space", words)
     else:
-        level: Level = "error" if free < _NO_ROOM else "warning"
-        yield Finding(
-            level, "space", words, "Free some space, or move the database: dittybag backup create, then --db"
-        )
+        fix = "Free some space, or move the database: dittybag backup create, then --db"
+        yield Finding("warning", "space", words, fix)
 
 
 def _libraries(settings: Settings) -> Iterator[Finding]:

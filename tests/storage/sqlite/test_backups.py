@@ -260,7 +260,7 @@ def test_a_damaged_index_is_reported_and_the_texts_are_backed_up(tmp_path: Path,
     with closing(apsw.Connection(str(database))) as connection:
         connection.execute("UPDATE prompt_index_data SET block = x'00' WHERE id > 10")
     made = back_up(str(database), str(tmp_path / "b.db"), force=False, report=ignore_progress)
-    assert {problem.part for problem in made.problems} == {"index"}
+    assert {problem.part for problem in made.problems} == {"search index"}
     assert dump(tmp_path / "b.db")["prompts"] == dump(database)["prompts"]
 
 
@@ -587,7 +587,7 @@ def problems_after(database: Path, *sql: str) -> list[str]:
         ("DELETE FROM contents WHERE sha256 IN (SELECT sha256 FROM resources)", "references"),
         ("UPDATE contents SET bytes = zeroblob(length(bytes))", "contents"),
         ("UPDATE resources SET size = 1", "contents"),
-        ("UPDATE prompt_index_data SET block = x'00' WHERE id > 10", "index"),
+        ("UPDATE prompt_index_data SET block = x'00' WHERE id > 10", "search index"),
         ("DROP TRIGGER prompt_tags_after_insert", "schema"),
     ],
 )

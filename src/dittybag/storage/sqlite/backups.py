@@ -30,7 +30,6 @@ from dittybag.storage.sqlite.integrity_check import (
     IntegrityProblem,
     check_integrity,
     check_structure,
-    newest_seq,
 )
 from dittybag.storage.sqlite.migrations.sqlite_migrations import migrate, schema_version
 from dittybag.storage.sqlite.snapshots import open_snapshot
@@ -106,8 +105,8 @@ def back_up(database: str, file: str, *, force: bool, report: ReportProgress) ->
         with open_snapshot(part, immutable=True) as copy:
             problems = check_integrity(copy, report)
             # Without migrations there is no change log yet.
-            change = newest_seq(copy) if number else 0
-        if damage := [problem.message for problem in problems if problem.part == "structure"]:
+            change = _newest_seq(copy) if number else 0
+        if damage := [problem.message for problem in problems if problem.part == "integrity"]:
             raise FileRefused(database, "damaged", tuple(damage))
         size = os.path.getsize(part)  # noqa: PTH202  # pathlib is slow to import
         files.sync(part)
@@ -146,7 +145,7 @@ def restore(file: str, database: str, *, force: bool, report: ReportProgress) ->
             _copy(source, part, report)
         problems = _prepare_copy(part, file, report)
         with open_snapshot(part, immutable=True) as copy:
-            change = newest_seq(copy)
+            change = _newest_seq(copy)
         files.sync(part)
         aside = _install(part, database, force=force, report=report)
         files.sync_folder(os.path.dirname(os.path.abspath(database)))  # noqa: PTH100, PTH120
@@ -165,14 +164,14 @@ def _prepare_copy(part: str, file: str, report: ReportProgress) -> list[Integrit
     with open_snapshot(part, immutable=True) as copy:
         problems = check_integrity(copy, report)
     _refuse_damage(file, problems)
-    if any(problem.part == "index" for problem in problems):
+    if any(problem.part == "search index" for problem in problems):
         report("Rebuilding the search index")
         rebuild_indexes(part)
-    return [problem for problem in problems if problem.part != "index"]
+    return [problem for problem in problems if problem.part != "search index"]
 
 
 def _refuse_damage(file: str, problems: list[IntegrityProblem]) -> None:
-    if damage := [problem.message for problem in problems if problem.part in ("structure", "schema")]:
+    if damage := [problem.message for problem in problems if problem.part in ("integrity", "schema")]:
         raise FileRefused(file, "damaged", tuple(damage))
 
 
@@ -299,10 +298,15 @@ def _has_data(database: str) -> bool:
         return False
     try:
         with open_snapshot(database) as present:
-            return newest_seq(present) > _INITIAL_SEQ or _has_users(present)
+            return _newest_seq(present) > _INITIAL_SEQ or _has_users(present)
     except StorageError:
         # An unreadable file may still be valuable.
         return True
+
+
+def _newest_seq(connection: apsw.Connection) -> int:
+    """Return the `seq` of the last change; 0 if there is none."""
+    return int(connection.execute("SELECT coalesce(max(seq), 0) FROM changes").get)
 
 
 def _has_users(connection: apsw.Connection) -> bool:

@@ -16,7 +16,8 @@ from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sql.unheld_tasks import unheld_tasks_query
 from dittybag.storage.sqlite.migrations.sqlite_migrations import create_schema
 
-CheckedPart = Literal["structure", "schema", "references", "contents", "index"]
+#: The parts of a file, as `dittybag doctor` names them.
+CheckedPart = Literal["integrity", "schema", "references", "contents", "search index"]
 
 #: A message names at most this many entities, and counts the others.
 _MAX_NAMED: Final = 3
@@ -38,11 +39,6 @@ def sqlite_version() -> str:
     return apsw.sqlite_lib_version()
 
 
-def newest_seq(connection: apsw.Connection) -> int:
-    """Return the `seq` of the last change; 0 if there is none."""
-    return int(connection.execute("SELECT coalesce(max(seq), 0) FROM changes").get)
-
-
 def has_pending_purge(connection: apsw.Connection) -> bool:
     """Whether a purge was interrupted before the file was scrubbed."""
     return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM pending_purges)").get)
@@ -56,7 +52,7 @@ def unheld_tasks(connection: apsw.Connection) -> list[int]:
 def check_structure(connection: apsw.Connection) -> list[IntegrityProblem]:
     """Check the pages of a file, and then its schema."""
     # Following the pages of a damaged file may never end, so the schema is read only if they are intact.
-    return _run_check("structure", _structure, connection) or _run_check("schema", _schema, connection)
+    return _run_check("integrity", _structure, connection) or _run_check("schema", _schema, connection)
 
 
 def check_integrity(connection: apsw.Connection, report: ReportProgress) -> list[IntegrityProblem]:
@@ -64,12 +60,14 @@ def check_integrity(connection: apsw.Connection, report: ReportProgress) -> list
     report("Checking the file structure")
     problems = check_structure(connection)
     is_newest = connection.pragma("user_version") == NEWEST_SCHEMA
-    if not is_newest or any(problem.part != "index" for problem in problems):
+    if not is_newest or any(problem.part != "search index" for problem in problems):
         return problems
-    for part, label, check in _CHECKS:
-        report(label)
-        problems += _run_check(part, check, connection)
-    return problems
+    report("Checking references and contents")
+    return [
+        *problems,
+        *_run_check("references", _references, connection),
+        *_run_check("contents", _contents, connection),
+    ]
 
 
 def _run_check(
@@ -93,7 +91,7 @@ def _structure(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
         if not _INDEX_TABLE.search(str(error)):
             raise
         # Only the search index is damaged so far. It can be rebuilt if the tables are intact.
-        yield IntegrityProblem("index", str(error))
+        yield IntegrityProblem("search index", str(error))
         tables = connection.execute("SELECT name FROM sqlite_schema WHERE rootpage AND type = 'table'")
         for (table,) in tables.fetchall():
             yield from _quick_check(connection, f"'{table}'")
@@ -103,7 +101,7 @@ def _quick_check(connection: apsw.Connection, argument: str) -> Iterator[Integri
     """Return the findings of `PRAGMA quick_check`."""
     for (line,) in connection.execute(f"PRAGMA quick_check({argument})"):
         if line != "ok":
-            yield IntegrityProblem("index" if _INDEX_TABLE.search(line) else "structure", line)
+            yield IntegrityProblem("search index" if _INDEX_TABLE.search(line) else "integrity", line)
 
 
 def _schema(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
@@ -161,14 +159,6 @@ def _contents(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     )
     if wrong := [name for (name,) in sizes]:
         yield IntegrityProblem("contents", f"The stored sizes of the resources {summarise(wrong)} are wrong")
-
-
-_CHECKS: Final[
-    tuple[tuple[CheckedPart, str, Callable[[apsw.Connection], Iterable[IntegrityProblem]]], ...]
-] = (
-    ("references", "Checking references", _references),
-    ("contents", "Checking the contents of resources", _contents),
-)
 
 
 def summarise(items: Iterable[Any]) -> str:
