@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT := constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check static environments programs conformance format bench benchpage torture bugs pictures docs workflows outdated dist bundle containers packages release clean
+.PHONY: help run test check static environments programs conformance format bench benchpage torture bugs pictures docs dist bundle containers packages release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -67,13 +67,6 @@ pictures: $(VENV)/.dev ## regenerate the pictures of the documentation
 docs: $(VENV)/.dev ## build the documentation as a site in site/
 	@$(BIN)/python -m website
 
-workflows: $(VENV)/.dev ## validate the workflows, issue forms and update settings in .github/
-	@$(BIN)/python -m tests.interop.environments workflows
-	@$(BIN)/python -m tests.workflow_checks
-
-outdated: $(VENV)/.dev ## list pinned clients and suites of the tests that have newer versions
-	@$(BIN)/python -m tests.interop.outdated
-
 dist: $(VENV)/.dev ## build the wheel and the source distribution in dist/, and install both with every supported Python
 	@$(BIN)/python -m tests.package.distributions
 	@INSTALLS=1 $(BIN)/python -m pytest -q -p no:cacheprovider tests/package/test_installation.py
@@ -88,11 +81,16 @@ containers: $(VENV)/.dev ## validate the files in deploy/
 
 packages: $(VENV)/.dev ## validate what is published: distributions, registry entry and bundle
 	@$(BIN)/python -m tests.interop.environments mcpb
-	@$(BIN)/python -m tests.package
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/package
 
-release: $(VENV)/.dev ## prepare a release: check, set the version, build, commit and tag; VERSION=0.3.0; PUSH=1 publishes it
-	@$(BIN)/python -m tests.package.release $(VERSION)
+release: $(VENV)/.dev ## write a version into all files, commit and tag it; VERSION=0.3.0
+	@test -z "$$(git status --porcelain)" || { echo "error: commit or remove what \`git status\` shows"; exit 1; }
+	@test -z "$$(git tag --list v$(VERSION))" || { echo "error: the tag v$(VERSION) exists"; exit 1; }
+	@$(BIN)/python -m tests.package.versions set "$(VERSION)"
+	@git commit --quiet --all --message "release: version $(VERSION)"
+	@git tag --annotate --message "Dittybag $(VERSION)" v$(VERSION)
+	@echo "To publish it: git push --atomic origin main v$(VERSION)"
+	@echo "To undo it: git tag --delete v$(VERSION) && git reset --hard HEAD~1"
 
 clean: ## delete the virtual environment and all caches
 	rm -rf $(VENV) site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

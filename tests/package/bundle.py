@@ -17,15 +17,12 @@ from typing import Any, Final
 
 import dittybag
 from tests.interop.environments import MCPB, NODE
-from tests.package.dependencies import installed
 from tests.package.distributions import DIST, build
 from tests.stdio_server_process import ROOT
 
 SOURCE: Final = ROOT / "bundle"
 MANIFEST: Final = SOURCE / "manifest.json"
 FILE: Final = DIST / f"dittybag-{dittybag.__version__}.mcpb"
-#: Its database may be a PostgreSQL.
-_EXTRA: Final = "postgres"
 _PACKER: Final = MCPB.home / "node_modules" / "@anthropic-ai" / "mcpb" / "dist"
 _SECONDS: Final = 60
 
@@ -68,13 +65,13 @@ def server_command(extension: Path, settings: dict[str, Any]) -> tuple[list[str]
 
 def _project(wheel: str) -> str:
     """Return the `pyproject.toml` of the bundle, from which the client's uv installs it."""
-    pins = [f"{name}=={package.version}" for name, package in installed(_EXTRA).items()]
+    pins = (ROOT / "constraints.txt").read_text().split()
     return f"""\
 [project]
 name = "dittybag-bundle"
 version = "{dittybag.__version__}"
 requires-python = ">=3.11"
-dependencies = ["dittybag[{_EXTRA}]"]
+dependencies = ["dittybag[postgres]"]
 
 [tool.uv]
 package = false
@@ -99,23 +96,17 @@ def _run_node(*arguments: str | Path, cwd: Path = ROOT) -> str:
     ).stdout
 
 
-def report(wheel: Path) -> str:
-    """Validate the manifest and pack the bundle into `dist/`. Returns lines about it."""
-    DIST.mkdir(exist_ok=True)
-    verdict = validate().splitlines()[0]
-    pack(wheel, FILE)
-    manifest = MANIFEST.relative_to(ROOT)
-    return f"{manifest}: {verdict}\n{FILE.relative_to(ROOT)}: packed, {FILE.stat().st_size:,} bytes"
-
-
 def main() -> int:
-    """Build the wheel and pack it. Returns the exit status."""
+    """Build the wheel, validate the manifest and pack both into `dist/`. Returns the exit status."""
+    DIST.mkdir(exist_ok=True)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            print(report(build(Path(folder)).wheel))
+            print(validate().splitlines()[0])
+            pack(build(Path(folder)).wheel, FILE)
     except subprocess.CalledProcessError as error:
         print(f"error: the packer failed\n{error.stdout}", file=sys.stderr)
         return 1
+    print(f"{FILE.relative_to(ROOT)}  {FILE.stat().st_size:,} bytes")
     return 0
 
 
