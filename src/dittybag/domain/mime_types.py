@@ -68,8 +68,9 @@ def extension_of(mime_type: str) -> str:
     """Return the usual extension of files of a type, as in `.md`; empty if there is none."""
     from mimetypes import MimeTypes
 
-    known = next((ending for ending, kind in _BY_ENDING.items() if kind == mime_type), "")
-    return MimeTypes().guess_extension(mime_type) or known
+    known = [ending for ending, kind in _BY_ENDING.items() if kind == mime_type]
+    guessed = MimeTypes().guess_extension(mime_type) or ""
+    return guessed if guessed in known or not known else known[0]
 
 
 def _named(file: str) -> str | None:

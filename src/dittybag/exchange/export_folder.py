@@ -23,6 +23,7 @@ from msgspec.structs import asdict, replace
 from dittybag import files
 from dittybag.domain.entities import ENTITY_TYPES, Entity, Kind, type_of
 from dittybag.domain.errors import Conflict, Invalid, Problem, SourceFailed
+from dittybag.domain.mime_types import extension_of
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.prompts import CONTENT_BYTES, Prompt
 from dittybag.domain.resources import CONTENT_BYTES as RESOURCE_BYTES
@@ -35,7 +36,7 @@ from dittybag.exchange.export_records import (
     to_entity,
     to_record,
 )
-from dittybag.exchange.file_names import extension, file_name, task_file_name
+from dittybag.exchange.file_names import file_name, task_file_name
 from dittybag.exchange.folder_tree import FolderTree
 from dittybag.exchange.import_sources import FileSource, SourceEntity, SourceEntry, entity_of
 from dittybag.exchange.json_file import FORMAT, VERSION
@@ -283,7 +284,8 @@ class FolderWriter:
         elif isinstance(entity, Resource):
             path = self._unique_path(f"{self._project_paths[entity.project]}/{RESOURCES}", entity.name)
             self._write(f"{path}/{RESOURCE}", format_record(asdict(to_record(entity))))
-            ending = extension(entity.mime_type, text=entity.is_text)
+            kind = entity.mime_type.partition(";")[0].strip().lower()
+            ending = extension_of(kind).removeprefix(".") or ("txt" if entity.is_text else "bin")
             self._write(f"{path}/{CONTENT}{ending}", content or b"")
         elif isinstance(entity, Prompt):
             folder = f"{self._project_paths[entity.project]}/{PROMPTS}"

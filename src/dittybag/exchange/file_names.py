@@ -36,38 +36,3 @@ def task_file_name(id: int, title: str) -> str:
     """Return the file name of a task: its id, and the beginning of its title for readability."""
     words = _OTHERS.sub("-", transliterate(title[:200]).lower())[:40].strip("-")
     return f"{id:06d}-{words}.md" if words else f"{id:06d}.md"
-
-
-_EXTENSIONS: Final = {
-    "text/plain": "txt",
-    "text/markdown": "md",
-    "text/html": "html",
-    "text/css": "css",
-    "text/csv": "csv",
-    "text/xml": "xml",
-    "text/javascript": "js",
-    "text/yaml": "yaml",
-    "application/json": "json",
-    "application/xml": "xml",
-    "application/yaml": "yaml",
-    "application/x-yaml": "yaml",
-    "application/toml": "toml",
-    "application/sql": "sql",
-    "application/javascript": "js",
-    "application/pdf": "pdf",
-    "application/zip": "zip",
-    "application/gzip": "gz",
-    "image/png": "png",
-    "image/jpeg": "jpg",
-    "image/gif": "gif",
-    "image/webp": "webp",
-    "image/svg+xml": "svg",
-    "audio/mpeg": "mp3",
-    "audio/wav": "wav",
-    "video/mp4": "mp4",
-}
-
-
-def extension(mime_type: str, *, text: bool) -> str:
-    """Return the extension of a content file. Unlike `mimetypes`, it does not depend on the system."""
-    return _EXTENSIONS.get(mime_type.partition(";")[0].strip().lower(), "txt" if text else "bin")
