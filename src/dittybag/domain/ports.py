@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import (
     Awaitable,
     Callable,
-    Collection,
     Hashable,
-    Iterator,
-    Mapping,
     Sequence,
 )
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
@@ -25,14 +22,13 @@ from dittybag.domain.changes import (
     Purged,
 )
 from dittybag.domain.entities import Entity, Kind
-from dittybag.domain.libraries import LibraryPrompt, LibraryReport
-from dittybag.domain.projects import Project, ProjectKey
-from dittybag.domain.role_marks import Message, RoleMark
 
 if TYPE_CHECKING:
-    from dittybag.domain.skills import Skill, SkillFile
-
-    # Its tables run in SQL that both databases understand.
+    # There is one class of each, which only the assembly imports when a program runs.
+    from dittybag.folders.client_folders import LocalClientFolders
+    from dittybag.folders.project_links import LinkedFolder
+    from dittybag.library.library_service import LibraryService
+    from dittybag.library.render.template_renderer import TemplateRenderer
     from dittybag.storage.sql.sql_transaction import SqlTransaction
 
 T = TypeVar("T")
@@ -65,28 +61,14 @@ class StoredSession(Struct, frozen=True):
     owner: str
 
 
-class ProjectFolder(Protocol):
-    """A folder of this machine that is linked to a project, or will be when something is first written."""
-
-    @property
-    def path(self) -> str: ...
-
-    def names(self) -> Iterator[str]:
-        """Yield names for a new project, the best ones first, without an end."""
-        ...
-
-    def linked(self) -> ProjectKey | None:
-        """Return the project that the folder is linked to. It may no longer exist."""
-        ...
-
-    def link(self, project: Project) -> None:
-        """Link the folder to a project, durably."""
-        ...
-
-    def unlink(self) -> bool:
-        """Remove the link. Return whether there was one."""
-        ...
-
+#: A folder of this machine that is linked to a project, or will be when something is first written.
+ProjectFolder: TypeAlias = "LinkedFolder"
+#: Finds the folder that a client on this machine works in.
+ClientFolders: TypeAlias = "LocalClientFolders"
+#: The prompt libraries on this machine.
+Libraries: TypeAlias = "LibraryService"
+#: Renders templates that may be hostile.
+Renderer: TypeAlias = "TemplateRenderer"
 
 #: How it is known in which folder a client works, in the order of precedence.
 FolderSource = Literal["CLAUDE_PROJECT_DIR", "roots", "working folder"]
@@ -98,24 +80,6 @@ class ChosenFolder(Struct, frozen=True):
     source: FolderSource
     #: `None` if it belongs to no project, such as the home folder.
     folder: ProjectFolder | None
-
-
-class ClientFolders(Protocol):
-    """Finds the folder that a client on this machine works in."""
-
-    def signature(self) -> Hashable:
-        """Return a value that changes whenever a folder is linked or unlinked."""
-        ...
-
-    def from_environment(self) -> ChosenFolder | None:
-        """Return the folder that the client has named in the environment, if it exists."""
-        ...
-
-    def from_roots(self, uris: Sequence[str]) -> ChosenFolder | None:
-        """Return the first root that is a folder of this machine."""
-        ...
-
-    def from_working_folder(self) -> ChosenFolder: ...
 
 
 #: A consistent view of the store; a write transaction is the only way to change it.
@@ -216,53 +180,6 @@ class Store(Protocol):
 Partials = Callable[[str], Awaitable[str | None]]
 
 
-class Renderer(Protocol):
-    """Renders templates that may be hostile."""
-
-    @property
-    def restarts(self) -> int:
-        """The number of worker processes that a template has crashed."""
-        ...
-
-    def start_soon(self) -> None:
-        """Prepare for a first rendering, once nothing else is due."""
-        ...
-
-    async def render(
-        self,
-        source: str,
-        values: Mapping[str, str],
-        *,
-        file: str = "",
-        partials: Partials | None = None,
-        client: Hashable = None,
-    ) -> str:
-        """Render the template `source`. `values` are data, never templates. Raises `RenderingFailed`.
-
-        `client`: who wants it; clients take turns. `None` is Dittybag itself.
-        """
-        ...
-
-    async def render_messages(
-        self,
-        source: str,
-        roles: Sequence[RoleMark],
-        values: Mapping[str, str],
-        *,
-        file: str = "",
-        partials: Partials | None = None,
-        client: Hashable = None,
-    ) -> tuple[Message, ...]:
-        """Render a template with roles. Only its own text begins messages, never a value."""
-        ...
-
-    async def variables(self, source: str, *, file: str = "") -> tuple[str, ...]:
-        """Return the variables that the template `source` uses, sorted. Raises `RenderingFailed`."""
-        ...
-
-    def close(self) -> None: ...
-
-
 class TemplateSyntax(Protocol):
     """Checks the syntax of templates that may be hostile."""
 
@@ -272,87 +189,3 @@ class TemplateSyntax(Protocol):
         `client`: who wants to know; clients take turns.
         """
         ...
-
-
-class Libraries(Protocol):
-    """The prompt libraries on this machine."""
-
-    async def page(self, after: str, limit: int) -> list[LibraryPrompt]:
-        """Return prompts by name, starting after `after`."""
-        ...
-
-    async def find(self, name: str) -> LibraryPrompt | None: ...
-
-    async def render(self, name: str, values: Mapping[str, str], *, client: Hashable = None) -> str:
-        """Render a prompt as one text. Raises `LibraryPromptNotFound` or `PromptUnusable`."""
-        ...
-
-    async def render_messages(
-        self, name: str, values: Mapping[str, str], *, client: Hashable = None
-    ) -> tuple[Message, ...]:
-        """Render a prompt as messages, by the roles in its file. Raises like `render`."""
-        ...
-
-    async def prompts(self, library: str) -> list[LibraryPrompt]:
-        """Return all prompts of a library by name."""
-        ...
-
-    async def source(self, name: str) -> tuple[LibraryPrompt, str, str]:
-        """Return a prompt, the path of its file, and its template.
-
-        Raises `LibraryPromptNotFound` or `PromptUnusable`.
-        """
-        ...
-
-    async def origins(self) -> dict[str, tuple[str, str]]:
-        """Return the origin of each library: its kind, such as `git` or `link`, and its URL or folder.
-
-        Libraries that were added by hand are not included.
-        """
-        ...
-
-    async def reports(self) -> list[LibraryReport]:
-        """Return a report on each library, including broken ones."""
-        ...
-
-    async def check(self) -> list[LibraryReport]:
-        """Check every template, which is slow, and return the reports."""
-        ...
-
-    def stamp(self) -> Hashable:
-        """Return a value that stays equal until a library changes."""
-        ...
-
-    def subscribe(self, listener: Callable[[], Any]) -> None:
-        """Call `listener` soon after libraries change, once for several changes."""
-        ...
-
-    async def skills(self, after: str, limit: int) -> tuple[list[Skill], bool]:
-        """Return skills by path, starting after `after`, and whether there are more."""
-        ...
-
-    async def skill_of(self, name: str) -> Skill | None:
-        """Return the skill whose `SKILL.md` a prompt is; `None` if it is another prompt."""
-        ...
-
-    async def skill_around(self, path: str) -> Skill | None:
-        """Return the innermost skill at a path or around it."""
-        ...
-
-    async def read_skill_file(self, path: str) -> tuple[SkillFile, bytes] | None:
-        """Return a file of a skill, given the paths of both, and its content; None if there is none."""
-        ...
-
-    def skills_stamp(self) -> Hashable:
-        """Return a value that stays equal until a file of a skill changes."""
-        ...
-
-    def subscribe_to_skills(self, listener: Callable[[Collection[str]], Any]) -> None:
-        """Call `listener` with the paths of changed files soon after files of skills change."""
-        ...
-
-    def start(self) -> None:
-        """Start to read and watch the libraries. Requests wait until they are read."""
-        ...
-
-    async def close(self) -> None: ...

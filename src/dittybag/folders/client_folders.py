@@ -15,7 +15,7 @@ _MAX_URI: Final = 32 * 1024
 
 
 class LocalClientFolders:
-    """Implements `dittybag.domain.ports.ClientFolders`."""
+    """Finds the folder that a client on this machine works in."""
 
     def __init__(self, links: ProjectLinks, *, named: str | None, user_home: str) -> None:
         """`named`: the folder in `CLAUDE_PROJECT_DIR`."""
@@ -24,13 +24,16 @@ class LocalClientFolders:
         self._user_home = user_home
 
     def signature(self) -> Hashable:
+        """Return a value that changes whenever a folder is linked or unlinked."""
         return self._links.signature()
 
     def from_environment(self) -> ChosenFolder | None:
+        """Return the folder that the client has named in the environment, if it exists."""
         folder = None if self._named is None else real_folder(self._named)
         return None if folder is None else self._chosen("CLAUDE_PROJECT_DIR", folder)
 
     def from_roots(self, uris: Sequence[str]) -> ChosenFolder | None:
+        """Return the first root that is a folder of this machine."""
         folders = [folder for uri in uris if (folder := root_folder(uri)) is not None]
         chosen = [self._chosen("roots", folder) for folder in folders]
         return next((item for item in chosen if item.folder is not None), chosen[0] if chosen else None)

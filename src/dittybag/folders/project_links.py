@@ -121,23 +121,27 @@ class ProjectLinks:
 
 
 class LinkedFolder:
-    """A folder that has a project, or gets one. Implements `dittybag.domain.ports.ProjectFolder`."""
+    """A folder that is linked to a project, or will be when something is first written."""
 
     def __init__(self, path: str, links: ProjectLinks) -> None:
         self.path = path
         self._links = links
 
     def names(self) -> Iterator[str]:
+        """Yield names for a new project, the best ones first, without an end."""
         return project_names(_printable(self.path))
 
     def linked(self) -> ProjectKey | None:
+        """Return the project that the folder is linked to. It may no longer exist."""
         link = self._links.find(self.path)
         return None if link is None else link.key
 
     def link(self, project: Project) -> None:
+        """Link the folder to a project, durably."""
         self._links.add(self.path, project)
 
     def unlink(self) -> bool:
+        """Remove the link. Return whether there was one."""
         return self._links.remove(self.path)
 
 

@@ -1,7 +1,6 @@
 """The library service: serves the prompts of all libraries and reloads them when files change.
 
-It implements `dittybag.domain.ports.Libraries`. The modules that read and watch files are only imported if
-there are libraries.
+The modules that read and watch files are only imported if there are libraries.
 """
 
 from __future__ import annotations
@@ -79,6 +78,7 @@ class LibraryService:
         self._closed = False
 
     def start(self) -> None:
+        """Start to read and watch the libraries. Requests wait until they are read."""
         if self._closed:
             return
         if self._directories.exist():
@@ -210,37 +210,46 @@ class LibraryService:
         return self._skills
 
     def stamp(self) -> Hashable:
+        """Return a value that stays equal until a library changes."""
         return self._version
 
     def subscribe(self, listener: Callable[[], Any]) -> None:
+        """Call `listener` soon after libraries change, once for several changes."""
         self._listeners.append(listener)
 
     def skills_stamp(self) -> Hashable:
+        """Return a value that stays equal until a file of a skill changes."""
         return self._skills_version
 
     def subscribe_to_skills(self, listener: Callable[[Collection[str]], Any]) -> None:
+        """Call `listener` with the paths of changed files soon after files of skills change."""
         self._skill_listeners.append(listener)
 
     async def skills(self, after: str, limit: int) -> tuple[list[Skill], bool]:
+        """Return skills by path, starting after `after`, and whether there are more."""
         await self._ready.wait()
         libraries = self._served_libraries()
         return await self._skill_index().page(libraries, after, limit) if libraries else ([], False)
 
     async def skill_of(self, name: str) -> Skill | None:
+        """Return the skill whose `SKILL.md` a prompt is; `None` if it is another prompt."""
         library, prompt = await self._find(name)
         return await self._skill_index().of_file(library, prompt.file)
 
     async def skill_around(self, path: str) -> Skill | None:
+        """Return the innermost skill at a path or around it."""
         await self._ready.wait()
         libraries = self._served_libraries()
         return await self._skill_index().around(libraries, path) if libraries else None
 
     async def read_skill_file(self, path: str) -> tuple[SkillFile, bytes] | None:
+        """Return a file of a skill, given the paths of both, and its content; None if there is none."""
         await self._ready.wait()
         libraries = self._served_libraries()
         return await self._skill_index().read(libraries, path) if libraries else None
 
     async def page(self, after: str, limit: int) -> list[LibraryPrompt]:
+        """Return prompts by name, starting after `after`."""
         while self._catalogue is not None or not self._ready.is_set():
             found = None if self._catalogue is None else self._catalogue.page(after, limit)
             if found is not None:
@@ -256,12 +265,14 @@ class LibraryService:
         return library.to_library_prompt(prompt)
 
     async def render(self, name: str, values: Mapping[str, str], *, client: Hashable = None) -> str:
+        """Render a prompt as one text. Raises `LibraryPromptNotFound` or `PromptUnusable`."""
         library, prompt = await self._find(name)
         return await self._render_text(library, prompt, values, client)
 
     async def render_messages(
         self, name: str, values: Mapping[str, str], *, client: Hashable = None
     ) -> tuple[Message, ...]:
+        """Render a prompt as messages, by the roles in its file. Raises like `render`."""
         library, prompt = await self._find(name)
         if not prompt.roles:
             return (Message("user", await self._render_text(library, prompt, values, client)),)
@@ -321,11 +332,16 @@ class LibraryService:
         return [] if self._catalogue is None else self._catalogue.prompts(library)
 
     async def origins(self) -> dict[str, tuple[str, str]]:
+        """Return the origin of each library: its kind, such as `git` or `link`, and its URL or folder.
+
+        Libraries that were added by hand are not included.
+        """
         home = self._directories.home
         records = await self._disk.run(lambda: install_records.read_records(home))
         return {name: (record.kind, record.location) for name, record in records.items()}
 
     async def reports(self) -> list[LibraryReport]:
+        """Return a report on each library, including broken ones."""
         await self._ready.wait()
         return [] if self._catalogue is None else [*self._catalogue.reports(), *self._folder_reports()]
 

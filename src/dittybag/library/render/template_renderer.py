@@ -1,4 +1,4 @@
-"""Render templates in child processes. Implements `dittybag.domain.ports.Renderer`."""
+"""Renders templates, which may be hostile, in child processes."""
 
 from __future__ import annotations
 
@@ -100,6 +100,10 @@ class TemplateRenderer:
         partials: Partials | None = None,
         client: Hashable = None,
     ) -> str:
+        """Render the template `source`. `values` are data, never templates. Raises `RenderingFailed`.
+
+        `client`: who wants it; clients take turns. `None` is Dittybag itself.
+        """
         job = _RenderJob(source=source, file=file, values=values)
         result = await self._render(job, partials, client)
         if result.text is None:
@@ -116,6 +120,7 @@ class TemplateRenderer:
         partials: Partials | None = None,
         client: Hashable = None,
     ) -> tuple[Message, ...]:
+        """Render a template with roles. Only its own text begins messages, never a value."""
         job = _RenderJob(source=source, file=file, values=values, roles=roles)
         return (await self._render(job, partials, client)).messages
 
@@ -141,6 +146,7 @@ class TemplateRenderer:
             _check_size("".join(filter(None, files.values())), "its includes are", INPUT_BYTES)
 
     async def variables(self, source: str, *, file: str = "") -> tuple[str, ...]:
+        """Return the variables that the template `source` uses, sorted. Raises `RenderingFailed`."""
         _check_size(source, "it is", SOURCE_BYTES)
         return (await self._submit(_VariablesJob(source=source, file=file), file)).variables
 
@@ -181,6 +187,7 @@ class TemplateRenderer:
 
     @property
     def restarts(self) -> int:
+        """The number of worker processes that a template has crashed."""
         return self._pool.crashes if self._pool is not None else 0
 
     def close(self) -> None:
