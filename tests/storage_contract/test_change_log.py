@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Action, Change, Interface
-from dittybag.domain.entities import Kind
+from dittybag.domain.changes import Change, Interface
 from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import ChangeQuery, PromptQuery
-from dittybag.services.prompt_service import PromptAddress
 from dittybag.services.search_service import RankedQuery
 from tests.storage_contract.log_consistency import ALL, read_log
 from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
@@ -28,47 +26,9 @@ async def create_samples(session: StoreSession) -> None:
     await session.workspace.projects.create("old", actor=ACTOR)
 
 
-ONE_ROW: list[tuple[Action, Kind, UseCase]] = [
-    ("create", "project", lambda session: session.workspace.projects.create("new", actor=ACTOR)),
-    ("update", "project", lambda session: session.workspace.projects.rename("old", "new", actor=ACTOR)),
-    ("delete", "project", lambda session: session.workspace.projects.delete("old", actor=ACTOR)),
-    ("create", "prompt", lambda session: session.prompt("new", "Text", tags=["x"], description="d")),
-    ("update", "prompt", lambda session: session.change_prompt("old", content="Text", tags=("y",))),
-    ("delete", "prompt", lambda session: session.delete_prompt("old")),
-    ("create", "resource", lambda session: session.resource("new", bytes(range(256)))),
-    ("update", "resource", lambda session: session.change_resource("old", content="Text")),
-    ("delete", "resource", lambda session: session.delete_resource("old")),
-    ("create", "task", lambda session: session.task("new", notes="n")),
-    ("update", "task", lambda session: session.workspace.tasks.update(session.caller, 1, title="other")),
-    ("update", "task", lambda session: session.workspace.tasks.complete(session.caller, 1)),
-    ("delete", "task", lambda session: session.workspace.tasks.delete(session.caller, 1)),
-]
-
-
 async def full_log(session: StoreSession) -> list[Change]:
     """Return the log of all projects in these tests."""
     return await read_log(session.store, range(1, 10))
-
-
-REFUSED: list[UseCase] = [
-    lambda session: session.workspace.projects.create("old", actor=ACTOR),
-    lambda session: session.workspace.projects.rename("old", "default", actor=ACTOR),
-    lambda session: session.workspace.projects.delete("none", actor=ACTOR),
-    lambda session: session.prompt("old"),
-    lambda session: session.prompt("bad name"),
-    lambda session: session.prompt("new", title="old"),
-    lambda session: session.change_prompt("none", content="x"),
-    lambda session: session.change_prompt("old", content=""),
-    lambda session: session.workspace.prompts.delete(session.caller, PromptAddress(id="none")),
-    lambda session: session.resource("old", "new content", uri="x:new"),
-    lambda session: session.resource("new", "new content", uri="file:///old"),
-    lambda session: session.change_resource("old", content="not base64!", mime_type="image/png"),
-    lambda session: session.change_resource("none", content="x"),
-    lambda session: session.task("", priority=9),
-    lambda session: session.workspace.tasks.update(session.caller, 99, title="x"),
-    lambda session: session.workspace.tasks.delete(session.caller, 99),
-    lambda session: session.undo(10**6),
-]
 
 
 async def test_an_operation_without_effect_is_not_logged(session: StoreSession) -> None:

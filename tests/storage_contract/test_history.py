@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Purged
@@ -14,10 +13,6 @@ from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.errors import (
     ChangeNotFound,
     DittybagError,
-    NameTaken,
-    ProjectProtected,
-    TitleTaken,
-    UriTaken,
 )
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Argument
@@ -85,14 +80,6 @@ async def _delete_project(session: StoreSession) -> object:
     return await session.workspace.projects.delete("garden", actor=ACTOR)
 
 
-async def _rename_project(session: StoreSession) -> object:
-    return await session.workspace.projects.rename("garden", "park", actor=ACTOR)
-
-
-async def _delete_task(session: StoreSession) -> object:
-    return await session.workspace.tasks.delete(session.caller, 1)
-
-
 async def _overwrite_task(session: StoreSession) -> object:
     return await session.workspace.tasks.update(
         session.caller, 1, title="x", project="", notes="", due_date="", priority=1
@@ -121,28 +108,13 @@ Operation = Callable[[StoreSession], Awaitable[object]]
 #: The operations and the projects they change.
 OPERATIONS: dict[str, tuple[int, Operation]] = {
     "delete a project with contents": (GARDEN, _delete_project),
-    "rename a project": (GARDEN, _rename_project),
-    "create a project": (3, lambda session: session.workspace.projects.create("new", actor=ACTOR)),
-    "delete a prompt": (1, lambda session: session.delete_prompt("prompt")),
     "overwrite a prompt": (1, _overwrite_prompt),
-    "create a prompt": (1, lambda session: session.prompt("new", tags=["a"])),
-    "delete a text": (1, lambda session: session.delete_resource("text")),
     "overwrite a text": (
         1,
         lambda session: session.change_resource("text", content="x", title="", description=""),
     ),
     "delete bytes": (1, lambda session: session.delete_resource("binary")),
-    "overwrite bytes": (
-        1,
-        lambda session: session.change_resource("binary", content="", mime_type="text/plain"),
-    ),
-    "delete an empty one": (1, lambda session: session.delete_resource("empty")),
-    "delete a template": (1, lambda session: session.delete_resource("template")),
-    "create a resource": (1, lambda session: session.resource("new", EVERY_BYTE)),
-    "delete a task": (1, _delete_task),
     "overwrite a task": (1, _overwrite_task),
-    "complete a task": (1, lambda session: session.workspace.tasks.complete(session.caller, 1)),
-    "create a task": (1, lambda session: session.task("new")),
     "several at once": (1, _several_at_once),
 }
 
@@ -222,73 +194,6 @@ async def test_a_restored_entity_is_found_in_all_views(session: StoreSession) ->
     ):
         await session.undo(change.seq)
     assert await views() == before
-
-
-class NameConflict(Struct, frozen=True):
-    """An entity loses its name, title or URI, and another one takes it."""
-
-    where: int
-    kind: Kind
-    name: str
-    go: Operation
-    take: Operation
-    error: type[DittybagError]
-
-
-def _new_garden(session: StoreSession) -> Awaitable[object]:
-    return session.workspace.projects.create("garden", actor=ACTOR)
-
-
-CONFLICTS = {
-    "a deleted project's name": NameConflict(
-        GARDEN, "project", "garden", _delete_project, _new_garden, NameTaken
-    ),
-    "a renamed project's name": NameConflict(
-        GARDEN, "project", "garden", _rename_project, _new_garden, NameTaken
-    ),
-    "a prompt's name": NameConflict(
-        1,
-        "prompt",
-        "second",
-        lambda session: session.delete_prompt("second"),
-        lambda session: session.prompt("second", title="free"),
-        NameTaken,
-    ),
-    "a prompt's title": NameConflict(
-        1,
-        "prompt",
-        "second",
-        lambda session: session.change_prompt("second", title="other"),
-        lambda session: session.prompt("free", title="second"),
-        TitleTaken,
-    ),
-    "a resource's name": NameConflict(
-        1,
-        "resource",
-        "text",
-        lambda session: session.delete_resource("text"),
-        lambda session: session.resource("text", uri="x:free"),
-        NameTaken,
-    ),
-    "a resource's URI": NameConflict(
-        1,
-        "resource",
-        "binary",
-        lambda session: session.delete_resource("binary"),
-        lambda session: session.resource("free", uri="file:///binary"),
-        UriTaken,
-    ),
-}
-
-
-async def test_the_creation_of_the_default_project_cannot_be_undone(session: StoreSession) -> None:
-    await session.prompt("p")
-    created = (await read_log(session.store, [session.project]))[0]
-    assert (created.kind, created.action) == ("project", "create")
-    before = await stored_entities(session.store)
-    with pytest.raises(ProjectProtected):
-        await session.undo(created.seq)
-    assert await stored_entities(session.store) == before
 
 
 async def test_a_change_of_another_project_cannot_be_undone(session: StoreSession) -> None:
