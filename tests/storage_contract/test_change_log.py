@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import pytest
 from msgspec.structs import replace
 
@@ -14,8 +11,6 @@ from dittybag.domain.queries import ChangeQuery, PromptQuery
 from dittybag.services.search_service import RankedQuery
 from tests.storage_contract.log_consistency import ALL, read_log
 from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
-
-UseCase = Callable[[StoreSession], Awaitable[Any]]
 
 
 async def create_samples(session: StoreSession) -> None:

@@ -81,19 +81,6 @@ async def test_the_default_project_cannot_be_renamed_or_deleted(store: Store) ->
     await check_log(store)
 
 
-async def test_the_id_of_a_deleted_project_is_not_reused(open_store: OpenStore) -> None:
-    session = await open_session(await open_store())
-    projects = session.workspace.projects
-    last = await projects.create("last", actor=ACTOR)
-    await projects.delete("last", actor=ACTOR)
-    assert (await projects.create("next", actor=ACTOR)).id > last.id
-    newest = await projects.create("newest", actor=ACTOR)
-    await projects.delete("newest", actor=ACTOR)
-    await session.store.close()
-    again = Workspace(await open_store())
-    assert (await again.projects.create("later", actor=ACTOR)).id > newest.id
-
-
 @pytest.mark.parametrize(
     ("prefix", "found"),
     [

@@ -47,7 +47,6 @@ TEXT = st.lists(
 LINE = TEXT.map(lambda text: "".join(c for c in text if c.isprintable() or c == "\uffff")).filter(
     lambda line: bool(line.strip())
 )
-NAMES = st.text("abAB_-.", min_size=1, max_size=8)
 CASES = st.sampled_from([str, str.upper, str.lower, str.title, str.swapcase, str.casefold])
 
 #: Hypothesis needs time to shrink a failing example.
