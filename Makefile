@@ -54,9 +54,9 @@ benchpage: $(VENV)/.dev ## write the results of the last benchmarks into the pag
 	@$(BIN)/python -m benchmarks.report
 	@$(BIN)/python -m benchmarks.compared
 
-torture: $(VENV)/.dev ## run only the kill, fault and fuzz tests, with many more repetitions, and record the results
-	@PGBOUNCER=1 $(BIN)/python -m tests.full_runs $(ARGS)
-	@$(BIN)/python -m tests.tested_page
+torture: $(VENV)/.dev ## run only the kill, fault and fuzz tests, with many more repetitions; ARGS names some files
+	@TORTURE=1 PGBOUNCER=1 $(BIN)/python -m pytest -o timeout=7200 $(or $(ARGS), \
+	    tests/torture $(shell grep -lrE --include='test_*.py' 'tests.repetitions|backend.examples' tests))
 
 bugs: $(VENV)/.dev ## plant known bugs into copies of the source, and check that the tests catch them
 	@$(BIN)/python -m tests.torture.plant $(ARGS)

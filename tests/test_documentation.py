@@ -12,8 +12,8 @@ import pytest
 
 from dittybag import __version__
 from dittybag.cli.serve import OPTIONS
-from tests import tested_page
-from tests.proofs import found_repetitions
+from tests.conformance.__main__ import RUNS
+from tests.interop.environments import CLIENTS, CONFORMANCE
 from tests.stdio_server_process import ROOT
 from tests.torture.bombs import FILE_BOMBS, TEMPLATE_BOMBS
 
@@ -111,18 +111,48 @@ def test_the_command_reports_its_version_and_usage() -> None:
     assert "error: Unknown command 'dance'" in wrong.stderr
 
 
-def test_the_page_about_the_tests_is_current() -> None:
-    assert tested_page.PAGE.read_text() == tested_page.page()
+def repetitions(file: Path) -> set[tuple[int, int]]:
+    """Return how often a file of tests repeats something, in `make test` and in `make torture`."""
+    calls = re.findall(r"\brepetitions\(([\d_]+), ([\d_]+)\)", file.read_text())
+    return {(int(usual), int(full)) for usual, full in calls}
+
+
+def leading_numbers(cell: str) -> list[int]:
+    return [int(number.replace(",", "")) for number in re.findall(r"(?:^|, )([\d,]+) ", cell)]
+
+
+def test_the_page_about_the_tests_has_their_numbers() -> None:
+    page = ROOT / "docs" / "develop" / "tested.md"
+    text = page.read_text()
+    rows = re.findall(r"^\| [^|]*\]\((\S+)\) \| ([^|]+) \| ([^|]+) \|$", text, re.MULTILINE)
+    assert len(rows) > 15
+    backends = repetitions(ROOT / "tests" / "storage_contract" / "backends.py")
+    for file, usual, full in rows:
+        shown = set(zip(leading_numbers(usual), leading_numbers(full), strict=True))
+        found = repetitions(page.parent / file) or backends
+        assert shown, file
+        assert shown <= found, file
+    for run in RUNS:
+        minimum = run.minimum
+        row = f"| {run.server} | `{run.options}` | {minimum.scenarios} | {minimum.checks} |"
+        assert row in text, row
+    for environment in (*CLIENTS, CONFORMANCE):
+        assert environment.title in text
 
 
 def test_the_readme_and_the_security_page_quote_the_numbers_of_the_tests() -> None:
-    kills = found_repetitions("tests/torture/test_kills.py")["KILLS"]
-    frames = found_repetitions("tests/torture/test_malformed_frames.py")["FRAMES"]
-    requests = found_repetitions("tests/torture/test_hostile_http_clients.py")["REQUESTS"]
+    folder = ROOT / "tests" / "torture"
     readme, security = ((ROOT / name).read_text() for name in ("README.md", "SECURITY.md"))
-    assert f"{kills[0]} kills during concurrent writes in every test run, {kills[1]:,} in" in readme
-    assert f"{kills[0]} SIGKILLs" in security
-    assert f"{frames[0]:,} malformed frames" in security
-    assert f"{requests[0]:,} malformed requests" in security
+    kills = r"(\d+) kills during concurrent writes in every test run, ([\d,]+) in `make torture`"
+    for file, pattern, page in (
+        ("test_kills.py", kills, readme),
+        ("test_kills.py", r"(\d+) SIGKILLs", security),
+        ("test_malformed_frames.py", r"([\d,]+) malformed frames", security),
+        ("test_hostile_http_clients.py", r"([\d,]+) malformed requests", security),
+    ):
+        (quoted,) = re.findall(pattern, page)
+        numbers = [quoted] if isinstance(quoted, str) else quoted
+        shown = tuple(int(number.replace(",", "")) for number in numbers)
+        assert shown in {found[: len(shown)] for found in repetitions(folder / file)}, (file, shown)
     for count, what in ((len(TEMPLATE_BOMBS), "template bombs"), (len(FILE_BOMBS), "file bombs")):
         assert f"{count} {what}" in security

@@ -91,17 +91,8 @@ FASTMCP: Final = Environment("fastmcp", "FastMCP 4.1.4", {"fastmcp-slim[client]"
 AXE: Final = Environment("axe", "axe-core 4.12.1", {"axe-core": "4.12.1"}, "node")
 #: Validates and packs bundles of MCP servers for desktop clients.
 MCPB: Final = Environment("mcpb", "the MCPB packer 2.1.2", {"@anthropic-ai/mcpb": "2.1.2"}, "node")
-ENVIRONMENTS: Final = (
-    PYTHON_2,
-    PYTHON_1,
-    TYPESCRIPT_2,
-    TYPESCRIPT_1,
-    INSPECTOR,
-    FASTMCP,
-    CONFORMANCE,
-    AXE,
-    MCPB,
-)
+CLIENTS: Final = (PYTHON_2, PYTHON_1, TYPESCRIPT_2, TYPESCRIPT_1, INSPECTOR, FASTMCP)
+ENVIRONMENTS: Final = (*CLIENTS, CONFORMANCE, AXE, MCPB)
 
 
 class SetupFailed(Exception):

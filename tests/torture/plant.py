@@ -19,7 +19,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
-from tests import full_runs
 from tests.torture.planted_bugs import BUGS, Bug
 
 ROOT: Final = Path(__file__).parents[2]
@@ -27,8 +26,6 @@ COPIES: Final = 2
 #: Pytest's exit status when tests ran and some failed.
 TESTS_FAILED: Final = 1
 TIMEOUT_SECONDS: Final = 600
-#: The name of the results of a run with all bugs, among the recorded full runs.
-RECORDED_AS: Final = "tests/torture/plant.py"
 
 
 class WorkingCopy:
@@ -103,7 +100,6 @@ def main(arguments: list[str]) -> int:
         for bug in BUGS:
             print(f"{bug.name}: {bug.effect}")
         return 0
-    started = time.monotonic()
     survived: list[str] = []
     printing = threading.Lock()
     with tempfile.TemporaryDirectory(prefix="dittybag-bugs-") as folder, ThreadPoolExecutor(COPIES) as pool:
@@ -134,8 +130,6 @@ def main(arguments: list[str]) -> int:
             print(f"Tests fail without a bug: {failed}")
             return 1
         list(pool.map(check, bugs))
-    if not arguments:
-        full_runs.store(RECORDED_AS, started, len(bugs) - len(survived), len(survived))
     print(f"{len(bugs) - len(survived)} of {len(bugs)} planted bugs were caught")
     return 1 if survived else 0
 
