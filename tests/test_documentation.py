@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from dittybag import __version__
 from dittybag.cli.serve import OPTIONS
 from tests.conformance.__main__ import RUNS
 from tests.interop.environments import CLIENTS, CONFORMANCE
@@ -33,7 +31,6 @@ def _pages(folder: Path) -> Iterator[Path]:
 
 
 PAGES = sorted(_pages(ROOT))
-#: What a bug report says about an installation.
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -56,12 +53,6 @@ def test_ci_runs_the_commands_of_the_readme() -> None:
     # `make check` ends with `make test`.
     assert make_targets((ROOT / ".ci" / "run").read_text()) == ["run", "check"]
     assert "$(MAKE) --no-print-directory test" in (ROOT / "Makefile").read_text()
-
-
-def test_the_demo_command_completes() -> None:
-    command = [sys.executable, "-m", "dittybag", "demo"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
-    assert "claude-code undoes it" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -96,19 +87,6 @@ def test_links_within_the_repository_resolve(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
-
-
-def test_the_command_reports_its_version_and_usage() -> None:
-    run = [sys.executable, "-m", "dittybag"]
-    version = subprocess.run(
-        [*run, "--version"], capture_output=True, text=True, timeout=30, check=True
-    ).stdout
-    assert version == f"dittybag {__version__}\n"
-    usage = subprocess.run([*run, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
-    assert "Usage: dittybag" in usage
-    wrong = subprocess.run([*run, "dance"], capture_output=True, text=True, timeout=30, check=False)
-    assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "error: Unknown command 'dance'" in wrong.stderr
 
 
 def repetitions(file: Path) -> set[tuple[int, int]]:
