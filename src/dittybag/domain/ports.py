@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from dittybag.storage.sql.sql_transaction import SqlTransaction
 
 T = TypeVar("T")
-E = TypeVar("E", bound=Entity)
 
 
 class PurgedStates(Struct, frozen=True):
