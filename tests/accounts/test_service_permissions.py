@@ -276,7 +276,6 @@ CASES: dict[str, ServiceCall] = {
     "task_queue.is_any_ready": own(lambda it, who, populated: it.is_any_ready(who, ClaimRequest())),
     "task_queue.next_lapse": own(lambda it, who, populated: it.next_lapse(who)),
     "task_queue.claims_of": own(lambda it, who, populated: it.claims_of(who, [populated.task])),
-    "tasks.groups": own(lambda it, who, populated: it.groups(who)),
     "tasks.stats": own(lambda it, who, populated: it.stats(who)),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -131,50 +131,6 @@ class TaskGroup(Struct, frozen=True):
     priority: int
     total: int
     completed: int
-
-
-class TaskCount(Struct, frozen=True):
-    """The number of tasks of a project or priority, and how many of them are completed."""
-
-    #: `None` for tasks without a project.
-    key: str | int | None
-    total: int
-    completed: int
-
-
-class TaskCounts(Struct, frozen=True):
-    """Counts of tasks: projects with the most tasks first, highest priorities first."""
-
-    total: int
-    completed: int
-    by_project: list[TaskCount]
-    by_priority: list[TaskCount]
-
-    @property
-    def share(self) -> int:
-        """The share of completed tasks, in per cent."""
-        return 100 * self.completed // self.total if self.total else 0
-
-
-def count_tasks(groups: Sequence[TaskGroup]) -> TaskCounts:
-    """Count tasks by project and by priority."""
-    return TaskCounts(
-        sum(group.total for group in groups),
-        sum(group.completed for group in groups),
-        sorted(
-            _sums((group.project, group) for group in groups),
-            key=lambda count: (-count.total, str(count.key or "")),
-        ),
-        sorted(_sums((group.priority, group) for group in groups), key=lambda count: -int(count.key or 0)),
-    )
-
-
-def _sums(groups: Iterable[tuple[str | int | None, TaskGroup]]) -> list[TaskCount]:
-    sums: dict[str | int | None, TaskCount] = {}
-    for key, group in groups:
-        known = sums.get(key, TaskCount(key, 0, 0))
-        sums[key] = TaskCount(key, known.total + group.total, known.completed + group.completed)
-    return list(sums.values())
 
 
 #: The columns of the board by status: the statuses of their tasks, and whether they wait for others.

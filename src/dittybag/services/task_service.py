@@ -31,7 +31,6 @@ from dittybag.domain.tasks import (
     Task,
     TaskColumn,
     TaskFilter,
-    TaskGroup,
     TaskGrouping,
     TaskOrder,
     comment_problem,
@@ -412,13 +411,8 @@ async def undo_task_batch(transaction: Transaction, caller: Caller, seq: int) ->
     return UndoResult(batch, await first_seq_after(transaction, newest))
 
 
-async def task_groups(transaction: Transaction, caller: Caller) -> list[TaskGroup]:
-    """Count all and completed tasks by project and priority."""
-    return await transaction.tasks.groups(caller.user, await visible_view(transaction, caller))
-
-
 async def task_stats(transaction: Transaction, caller: Caller) -> TaskStats:
-    groups = await task_groups(transaction, caller)
+    groups = await transaction.tasks.groups(caller.user, await visible_view(transaction, caller))
     by_project: dict[str | None, int] = {}
     by_priority: dict[int, int] = {}
     for group in groups:
@@ -480,7 +474,6 @@ class TaskService:
     undo_latest = writing(undo_latest_task_change)
     undo_batch = writing(undo_task_batch)
     count_all = owner_reading(count_all_tasks, slow=True)
-    groups = reading(task_groups, slow=True)
     stats = reading(task_stats, slow=True)
 
     async def page(self, caller: Caller, query: TaskQuery) -> list[Task]:

@@ -13,7 +13,6 @@ from dittybag.domain.tasks import (
     TaskGrouping,
     TaskListing,
     TaskOrder,
-    count_tasks,
 )
 from dittybag.web.browser_requests import PER_PAGE, WebRequest, WebResponse
 from dittybag.web.filter_chips import filter_chips, without_filters
@@ -176,6 +175,6 @@ async def _list_values(request: WebRequest) -> dict[str, Any]:
 
 async def suggest_projects(request: WebRequest) -> WebResponse:
     """Return the projects of tasks as options, those with the most tasks first."""
-    counts = count_tasks(await request.workspace.tasks.groups(request.caller)).by_project
-    names = [count.key for count in counts if count.key][:_MAX_SUGGESTED]
+    counts = (await request.workspace.tasks.stats(request.caller)).by_project
+    names = sorted(filter(None, counts), key=lambda name: (-counts[name], name))[:_MAX_SUGGESTED]
     return render_page(request, "tasks/project_options.html", names=names)
