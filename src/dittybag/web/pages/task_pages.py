@@ -148,7 +148,7 @@ async def _card_values(request: WebRequest, tasks: Sequence[TaskListing]) -> dic
     labels, assignees = suggestions(tasks)
     return {
         "due_of": partial(due_of, now=now),
-        "shows_project": len({task.project for task in tasks if task.project}) > 1,
+        "shows_project": any(task.project not in (None, request.project.name) for task in tasks),
         "holder_of": partial(holder_of, now=time.time_ns() // 1000, person=request.context.person),
         "is_writable": lambda task: request.can_write_own and task.project_id not in locked,
         "labels": labels,
