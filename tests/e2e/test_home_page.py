@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -117,26 +116,6 @@ def test_the_search_box_works_with_the_keyboard_alone(
     expect(dropdown).to_have_text("No results for “xyzzyq <b>”.")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=2)).to_have_text("No results for “xyzzyq <b>”")
-
-
-def test_a_search_finds_any_character_and_highlights_matches(
-    server: WebServerProcess, windows: BrowserWindows
-) -> None:
-    server.dittybag("prompt", "add", "street", "--title", "Straße 100% İo\\o", stdin="x")
-    page = windows.open(server, "/p/default")
-    for query, marks in (
-        ("STRASSE", ["Straße"]),
-        ("%", ["%"]),
-        ("İ", ["İo"]),
-        ("\\", ["\\"]),
-        ("o", ["o"]),
-        ('"aße 1"', ["aße 1"]),
-        ("_", None),
-    ):
-        page.goto(f"{server.origin}/p/default/search?q={quote(query)}")
-        title = page.locator("a[data-item]", has_text="Straße")
-        assert title.count() == (marks is not None), query
-        assert title.locator("mark").all_inner_texts() == (marks or []), query
 
 
 def test_the_project_menu_keeps_the_section(server: WebServerProcess, windows: BrowserWindows) -> None:

@@ -242,7 +242,8 @@ def test_no_payload_runs_on_the_page_of_an_entity(
     "path",
     [
         "", "/activity", "/activity?kind=task", "/activity?kind=resource", "/activity?kind=project",
-        "/projects", "/connect", "/libraries", "/tasks", "/tasks?by=project", "/tasks?by=priority",
+        "/settings", "/connect", "/prompts?tab=libraries", "/tasks", "/tasks?by=project",
+        "/tasks?by=priority",
         "/tasks/graph", "/tasks/graph?task=2", "/search?q=pwned", "/search?kind=task&q=script",
         "/search?q=%3Cscript%3Epwned(0)%3C/script%3E", "/context?query=pwned&budget=50000&agent=-",
         "/context/items?pin=pwned", "/tasks/2/context?budget=50000&agent=-", "/tasks/6/context",

@@ -22,18 +22,6 @@ def test_the_sign_in_page_says_how_to_sign_in(
     check_page(page, f"sign-in-{screen.name}")
 
 
-def test_a_link_works_once(server: WebServerProcess, windows: BrowserWindows) -> None:
-    link = server.new_link()
-    page = windows.open(server, signed_in=False)
-    page.goto(link)
-    page.wait_for_url(f"{server.origin}/p/default")
-    assert "key=" not in page.evaluate("performance.getEntriesByType('navigation')[0].name")
-    other = windows.open(server, signed_in=False)
-    other.goto(link)
-    assert other.get_by_role("alert").inner_text() == "This link has expired or was already used"
-    windows.problems.clear()
-
-
 def test_a_new_link_is_printed_on_request(server: WebServerProcess, windows: BrowserWindows) -> None:
     page = windows.open(server, signed_in=False)
     server.clear_log()

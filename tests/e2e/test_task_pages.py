@@ -171,24 +171,6 @@ def test_dragging_a_card_changes_its_task(task_server: WebServerProcess, windows
     windows.problems.clear()
 
 
-def test_a_touch_screen_moves_and_deletes_with_a_menu(
-    task_server: WebServerProcess, windows: BrowserWindows
-) -> None:
-    add_task(task_server, "Poke me", priority=2)
-    page = windows.open(task_server, BY_PRIORITY + "&text=Poke", PHONE, own=True)
-    page.get_by_role("button", name="Move or delete Poke me").tap()
-    menu = page.get_by_role("dialog", name="Poke me")
-    expect(menu.get_by_role("button", name="2 · Low")).to_be_disabled()
-    menu.get_by_role("button", name="4 · High").tap()
-    expect(card(column(page, "4 · High"), "Poke me")).to_be_visible()
-    assert find_task(task_server, "Poke me")["priority"] == 4
-    page.get_by_role("button", name="Move or delete Poke me").tap()
-    menu.get_by_role("button", name="Delete").tap()
-    expect(card(page, "Poke me")).to_have_count(0)
-    page.get_by_role("button", name="Undo").tap()
-    expect(card(column(page, "4 · High"), "Poke me")).to_be_visible()
-
-
 def test_every_action_has_a_keyboard_shortcut(task_server: WebServerProcess, windows: BrowserWindows) -> None:
     for name in ("Key one", "Key two", "Key three"):
         add_task(task_server, name, priority=1, notes="keys")
