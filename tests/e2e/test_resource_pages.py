@@ -320,7 +320,7 @@ def test_several_files_are_uploaded_at_once(
     expect(uploads).to_have_text(
         ["a-picture.pngAdded", "t.tsvAdded", "large.binThe file is too large: 4 MiB (maximum 4 MiB)."]
     )
-    expect(page.locator("[data-list]").get_by_text("a-picture.png", exact=True)).to_be_visible()
+    expect(page.locator("[data-list]").get_by_role("link", name="a-picture.png", exact=True)).to_be_visible()
     assert download(page, server, "dittybag://resources/a-picture.png") == png(2, 2)
 
     # A second file with the same name does not overwrite the first without confirmation.
