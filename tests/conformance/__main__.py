@@ -16,14 +16,9 @@ from msgspec import Struct
 
 from tests.conformance import conformance_suite, dittybag_target
 from tests.conformance.conformance_suite import SuiteFailed
-from tests.conformance.http_servers import (
-    EVERYTHING_COMMAND,
-    ServerNotListening,
-    dittybag_command,
-    run_server,
-)
 from tests.conformance.verdicts import MinimumCounts, Verdict, judge
 from tests.contracts.library_fixtures import write_files
+from tests.http.spawned_server import SpawnedServer
 from tests.interop.environments import CONFORMANCE
 from tests.skill_samples import LIBRARY
 
@@ -79,7 +74,10 @@ def run_suite(run: SuiteRun) -> Outcome:
         is_product = run.server == "dittybag"
         exclusions = dittybag_target.EXCLUSIONS if is_product else {}
         problems: list[str] = []
-        with run_server(*(dittybag_command(str(database)) if is_product else EVERYTHING_COMMAND)) as server:
+        home = Path(os.environ["DITTYBAG_HOME"])
+        with (
+            SpawnedServer.product(home, "--db", str(database)) if is_product else SpawnedServer.everything()
+        ) as server:
             if is_product:
                 dittybag_target.fill_store(server.address)
                 problems += [
@@ -91,7 +89,7 @@ def run_suite(run: SuiteRun) -> Outcome:
             report = conformance_suite.run(server.address, run.options.split(), files)
             if not server.is_running:
                 problems.append("the server ended during the run")
-            output = re.sub(r"Web UI: .*\n", "", server.end().output)
+            output = re.sub(r"Web UI: .*\n", "", server.end()[1])
     if output:
         problems.append(f"the server wrote to standard error: {output[-2000:]}")
     verdict = judge(report, run.minimum, exclusions)
@@ -140,7 +138,7 @@ def main() -> int:
         write_files(Path(home) / "libraries" / "acme", LIBRARY)
         try:
             outcomes = list(pool.map(run_suite, RUNS))
-        except (ServerNotListening, SuiteFailed) as failed:
+        except SuiteFailed as failed:
             return report_errors(str(failed))
     print(table(outcomes))
     not_scored = {name for outcome in outcomes for name in outcome.verdict.not_scored}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from dittybag.http.application import HttpApplication
 from dittybag.http.endpoint import HttpEndpoint, HttpLimits
 from dittybag.http.host_checks import HostCheck
+from dittybag.http.http_request import HttpRequest
 from dittybag.http.http_sessions import MemorySessionRegistry
 from dittybag.http.uvicorn_server import (
     GRACE_SECONDS,
@@ -34,6 +35,9 @@ class FixtureOptions(Struct, frozen=True, kw_only=True):
     limits: HttpLimits = HttpLimits()
     registered: int = 10_000
     origins: tuple[str, ...] = ()
+    #: Only the everything server, at `/mcp`: clients also probe the paths of other services, and a response
+    #: there would mislead them.
+    is_bare: bool = False
 
 
 class FixtureEchoArguments(Struct):
@@ -136,15 +140,25 @@ def add_hold_tools(server: Server, endpoint: HttpEndpoint) -> None:
         return found
 
 
+async def refuse_other_paths(request: HttpRequest) -> bool:
+    if request.path != "/mcp":
+        await request.respond(404)
+    return request.path != "/mcp"
+
+
 async def run(options: FixtureOptions) -> None:
     server = build()
     endpoint = HttpEndpoint(server, registry=MemorySessionRegistry(options.registered), limits=options.limits)
-    add_tools(server)
-    add_hold_tools(server, endpoint)
+    middlewares: list[Any] = [HostCheck(origins=options.origins), endpoint]
+    if options.is_bare:
+        middlewares.insert(1, refuse_other_paths)
+    else:
+        add_tools(server)
+        add_hold_tools(server, endpoint)
     with listening_socket("127.0.0.1", 0) as listener:
         async with server.lifespan():
             print(listener.getsockname()[1], flush=True)
-            application = HttpApplication([HostCheck(origins=options.origins), endpoint])
+            application = HttpApplication(middlewares)
             await serve(application, listener, lambda: endpoint.close(GRACE_SECONDS / 2))
 
 

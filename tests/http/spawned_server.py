@@ -46,6 +46,11 @@ class SpawnedServer:
         return cls(FIXTURE_MODULE, encoded, port_on_stderr=False)
 
     @classmethod
+    def everything(cls) -> Self:
+        """Start the everything server without the tools of the fixture, and with the path `/mcp` only."""
+        return cls.fixture(is_bare=True)
+
+    @classmethod
     def product(cls, home: Path, *arguments: str) -> Self:
         """Start Dittybag with a new database."""
         command = ("dittybag", "serve", "--http", "127.0.0.1:0", *arguments)
@@ -70,7 +75,7 @@ class SpawnedServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        alive = self.process.poll() is None
+        alive = self.is_running
         self.process.kill()
         self.process.wait()
         log = self.log()
@@ -96,6 +101,19 @@ class SpawnedServer:
 
     def descriptors(self) -> int:
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def end(self) -> tuple[int, str]:
+        """Terminate the server and return its exit status and log."""
+        self.process.terminate()
+        return self.wait_for_exit(15), self.log()
 
     def request_shutdown(self, number: signal.Signals = signal.SIGTERM) -> None:
         self.process.send_signal(number)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
 
-from tests.conformance.http_servers import EVERYTHING_COMMAND, run_server
+from tests.http.spawned_server import SpawnedServer
 from tests.interop.environments import (
     NODE,
     PYTHON_1,
@@ -163,10 +165,25 @@ def drive(driver: Driver, transport: str, plan: dict[str, Any], folder: Path) ->
         report = folder / "exits"
         seen = run(driver, {**plan, "server": everything_stdio_config(report), "logs": driver.logs})
         return Observation(driver, transport, seen, read_exits(report))
-    with run_server(*EVERYTHING_COMMAND) as server:
+    with SpawnedServer.everything() as server:
         seen = run(driver, {**plan, "server": {"url": server.address}, "logs": driver.logs})
-        ended = server.end()
-    return Observation(driver, transport, seen, [{"status": ended.status, "output": ended.output}])
+        status, output = server.end()
+    return Observation(driver, transport, seen, [{"status": status, "output": output}])
+
+
+@contextmanager
+def serve_dittybag(transport: str, home: Path, *options: str) -> Iterator[dict[str, Any]]:
+    """Serve the data in a folder. Yields the configuration with which clients connect."""
+    if transport == STDIO:
+        yield {
+            "command": sys.executable,
+            "args": ["-m", "dittybag", "serve", *options],
+            "cwd": str(ROOT),
+            "env": {"DITTYBAG_HOME": str(home)},
+        }
+    else:
+        with SpawnedServer.product(home, *options) as server:
+            yield {"url": server.address}
 
 
 def run(driver: Driver, plan: dict[str, Any]) -> Any:

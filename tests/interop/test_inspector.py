@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from tests.conformance.http_servers import EVERYTHING_COMMAND, ListeningServer, dittybag_command, run_server
+from tests.http.spawned_server import SpawnedServer
 from tests.interop.client_drivers import (
     HANDSHAKE,
     HTTP,
@@ -66,13 +66,13 @@ def pair(request: pytest.FixtureRequest) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="module")
-def listener() -> Iterator[ListeningServer]:
-    with run_server(*EVERYTHING_COMMAND) as server:
+def listener() -> Iterator[SpawnedServer]:
+    with SpawnedServer.everything() as server:
         yield server
 
 
 @pytest.fixture
-def inspect(listener: ListeningServer, pair: tuple[str, str], tmp_path: Path) -> Inspect:
+def inspect(listener: SpawnedServer, pair: tuple[str, str], tmp_path: Path) -> Inspect:
     """Run the Inspector with one method, and check the server afterwards."""
     report = tmp_path / "exits"
     era, transport = pair
@@ -94,7 +94,7 @@ def inspect(listener: ListeningServer, pair: tuple[str, str], tmp_path: Path) ->
             assert read_exits(report)[-1] == {"status": 0, "signals": []}
         else:
             assert listener.is_running
-            assert listener.output == ""
+            assert listener.log() == ""
         return done
 
     return run
@@ -184,7 +184,7 @@ def test_the_inspector_reads_a_resource(inspect: Inspect, uri: str, member: str,
 
 
 def test_the_inspector_connects_to_dittybag_with_only_its_url(tmp_path: Path) -> None:
-    with run_server(*dittybag_command(str(tmp_path / "dittybag.db"))) as server:
+    with SpawnedServer.product(tmp_path) as server:
         arguments = ("--tool-name", "task_create", "--tool-arg", "title=Look at it")
         created = run_inspector(tmp_path, server.address, "--method", "tools/call", *arguments)
         listed = run_inspector(tmp_path, server.address, "--method", "tools/call", "--tool-name", "task_list")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from contextlib import ExitStack
 from itertools import cycle
 from pathlib import Path
 
@@ -11,13 +11,11 @@ import msgspec
 import pytest
 
 from dittybag.contracts.profiles import PROFILES
-from tests.conformance.http_servers import dittybag_command, run_server
 from tests.interop.agent_plan import SHORT_CALLS, Json, Refusal, write_library
-from tests.interop.client_drivers import DRIVERS, HTTP, STDIO, run
+from tests.interop.client_drivers import DRIVERS, HTTP, TRANSPORTS, run, serve_dittybag
 from tests.interop.test_inspector import ALL_PAIRS, TOOL_FAILED, run_inspector
 from tests.interop.test_official_clients_with_agent_tools import check_answer
 from tests.repetitions import IS_FULL
-from tests.stdio_server_process import ROOT
 
 #: Runs the validator of JSON schemas.
 VALIDATOR = msgspec.structs.replace(
@@ -33,15 +31,13 @@ def _names(pairs: list[tuple[str, str]]) -> str:
 @pytest.mark.skipif(not IS_FULL, reason="runs in make torture")
 @pytest.mark.parametrize("pairs", [[pair] for pair in ALL_PAIRS], ids=_names)
 def test_the_inspector_calls_every_tool(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
-    database, home = str(tmp_path / "dittybag.db"), tmp_path / "home"
+    home = tmp_path / "home"
     write_library(home)
-    environment = {"DITTYBAG_HOME": str(home)}
-    arguments = ["-m", "dittybag", "serve", "--db", database, "--profile", "agent"]
-    with run_server(*dittybag_command(database), "--profile", "agent", env=environment) as listener:
+    with ExitStack() as stack:
         transports: dict[str, Json] = {
-            STDIO: {"command": sys.executable, "args": arguments, "cwd": str(ROOT), "env": environment},
-            HTTP: {"type": "streamable-http", "url": listener.address},
+            name: stack.enter_context(serve_dittybag(name, home, "--profile", "agent")) for name in TRANSPORTS
         }
+        transports[HTTP]["type"] = "streamable-http"
         servers = {_names([pair]): {**transports[pair[1]], "protocolEra": pair[0]} for pair in pairs}
         config = tmp_path / "servers.json"
         config.write_text(json.dumps({"mcpServers": servers}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,19 @@ import msgspec
 import pytest
 
 from dittybag.contracts.profiles import PROFILES
-from tests.conformance.http_servers import dittybag_command, run_server
 from tests.interop.agent_plan import AgentCall, Contents, Json, Refusal, agent_calls, write_library
-from tests.interop.client_drivers import DRIVERS, HANDSHAKE, STATELESS, STDIO, TRANSPORTS, Driver, run
+from tests.interop.client_drivers import (
+    DRIVERS,
+    HANDSHAKE,
+    STATELESS,
+    STDIO,
+    TRANSPORTS,
+    Driver,
+    run,
+    serve_dittybag,
+)
 from tests.interop.environments import FASTMCP
 from tests.repetitions import IS_FULL
-from tests.stdio_server_process import ROOT
 
 FASTMCP_DRIVERS = [
     Driver(name="fastmcp-auto", environment=FASTMCP, program="fastmcp.py", version=STATELESS, mode="auto"),
@@ -37,16 +43,10 @@ TOOLS = {tool.name: tool for tool in PROFILES["agent"].tools}
 
 @pytest.fixture
 def server(transport: str, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """Dittybag with a library and an empty store, as the configuration that clients take."""
-    database, home = str(tmp_path / "dittybag.db"), tmp_path / "home"
-    write_library(home)
-    environment = {"DITTYBAG_HOME": str(home)}
-    if transport == STDIO:
-        arguments = ["-m", "dittybag", "serve", "--db", database, "--profile", "agent"]
-        yield {"command": sys.executable, "args": arguments, "cwd": str(ROOT), "env": environment}
-    else:
-        with run_server(*dittybag_command(database), "--profile", "agent", env=environment) as listener:
-            yield {"url": listener.address}
+    """Dittybag with a library and an empty store."""
+    write_library(tmp_path / "home")
+    with serve_dittybag(transport, tmp_path / "home", "--profile", "agent") as server:
+        yield server
 
 
 @pytest.mark.parametrize("sessions", [True, False])
@@ -79,13 +79,8 @@ def test_a_client_calls_every_tool(driver: Driver, transport: str, server: dict[
 def test_a_client_works_in_the_project_of_its_roots(driver: Driver, tmp_path: Path) -> None:
     root = tmp_path / "web shop"
     root.mkdir()
-    arguments = ["-m", "dittybag", "serve", "--db", str(tmp_path / "dittybag.db"), "--profile", "agent"]
-    server = {
-        "command": sys.executable,
-        "args": [*arguments, "--project", "auto"],
-        "cwd": str(tmp_path),
-        "env": {"DITTYBAG_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)},
-    }
+    with serve_dittybag(STDIO, tmp_path / "home", "--profile", "agent", "--project", "auto") as server:
+        server["cwd"] = server["env"]["HOME"] = str(tmp_path)
     calls: list[tuple[str, Json, Json]] = [
         ("search", {"query": "zebra"}, {}),
         ("save_prompt", {"name": "a", "content": "A zebra"}, {}),

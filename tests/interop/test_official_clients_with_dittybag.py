@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,7 @@ import msgspec
 import pytest
 
 from dittybag.contracts.profiles import PROFILES
-from tests.conformance.http_servers import dittybag_command, run_server
-from tests.interop.client_drivers import DRIVERS, STDIO, TRANSPORTS, Driver, run
-from tests.stdio_server_process import ROOT
+from tests.interop.client_drivers import DRIVERS, TRANSPORTS, Driver, run, serve_dittybag
 
 GREETING = {
     "name": "greet",
@@ -69,23 +66,21 @@ def test_the_calls_cover_every_tool() -> None:
 
 @pytest.fixture(params=TRANSPORTS)
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """Dittybag with an empty store, as the configuration that clients take."""
-    database = str(tmp_path / "dittybag.db")
-    if request.param == STDIO:
-        arguments = ["-m", "dittybag", "serve", "--db", database]
-        yield {"command": sys.executable, "args": arguments, "cwd": str(ROOT)}
-    else:
-        with run_server(*dittybag_command(database)) as listener:
-            yield {"url": listener.address}
+    """Dittybag with an empty store."""
+    with serve_dittybag(request.param, tmp_path) as server:
+        yield server
 
 
 @pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
 def test_an_official_client_calls_every_tool(driver: Driver, server: dict[str, Any]) -> None:
-    store_driver = msgspec.structs.replace(driver, suite="store")
-    *seen, greeting = run(store_driver, {"server": server, "calls": CALLS})
-    assert greeting == "Hello Ann"
-    assert [(name, failed) for name, failed, _ in seen] == [(name, False) for name, _ in CALLS]
-    results = {name: structured for name, _, structured in seen}
+    plan = {"server": server, "calls": [(name, arguments, {}) for name, arguments in CALLS]}
+    seen = run(msgspec.structs.replace(driver, suite="agent"), plan)["calls"]
+    assert [(call["input"], call["output"], call["result"].get("isError", False)) for call in seen] == [
+        ([], [], False)
+    ] * len(CALLS)
+    results = {
+        name: call["result"].get("structuredContent") for (name, _), call in zip(CALLS, seen, strict=True)
+    }
     # Clients that find structured content show the model nothing else, so `read` and `context` have none.
     assert (results.pop("read"), results.pop("context")) == (None, None)
     assert all(results.values())

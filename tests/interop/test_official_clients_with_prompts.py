@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,7 @@ import msgspec
 import pytest
 
 from tests.cli.cli_runner import dittybag
-from tests.conformance.http_servers import dittybag_command, run_server
-from tests.interop.client_drivers import DRIVERS, STDIO, TRANSPORTS, Driver, run
-from tests.stdio_server_process import ROOT
+from tests.interop.client_drivers import DRIVERS, TRANSPORTS, Driver, run, serve_dittybag
 
 GREETING = (
     "--role system\nBe {{ mood }}.\n\n--role user\nGreet {{ who }}.\n\n--role assistant\nDear {{ who }}"
@@ -62,16 +59,11 @@ UNASKED: list[tuple[dict[str, str], list[Any]]] = [
 
 @pytest.fixture(params=TRANSPORTS)
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """Dittybag with a prompt, as the configuration that clients take."""
-    database = str(tmp_path / "dittybag.db")
-    add = ("prompt", "add", "--db", database, "-a", "mood", "-a", "who: Whom to greet", "greet")
+    """Dittybag with a prompt."""
+    add = ("prompt", "add", "-a", "mood", "-a", "who: Whom to greet", "greet")
     dittybag(tmp_path, *add, stdin=GREETING)
-    if request.param == STDIO:
-        arguments = ["-m", "dittybag", "serve", "--db", database]
-        yield {"command": sys.executable, "args": arguments, "cwd": str(ROOT)}
-    else:
-        with run_server(*dittybag_command(database)) as listener:
-            yield {"url": listener.address}
+    with serve_dittybag(request.param, tmp_path) as server:
+        yield server
 
 
 @pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)

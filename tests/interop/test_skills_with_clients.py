@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,36 +12,31 @@ from urllib.parse import unquote
 import msgspec
 import pytest
 
-from tests.conformance.http_servers import dittybag_command, run_server
 from tests.contracts.library_fixtures import write_files
-from tests.interop.client_drivers import DRIVERS, HTTP, STATELESS, STDIO, TRANSPORTS, Driver, run
+from tests.interop.client_drivers import (
+    DRIVERS,
+    HTTP,
+    STATELESS,
+    STDIO,
+    TRANSPORTS,
+    Driver,
+    run,
+    serve_dittybag,
+)
 from tests.interop.environments import FASTMCP
 from tests.interop.test_inspector import run_inspector
 from tests.skill_samples import FIELDS, LIBRARY
-from tests.stdio_server_process import ROOT
 
 IDENTIFIER = "io.modelcontextprotocol/skills"
 PROMPT = "skill://stored-prompts/greet/SKILL.md"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    home = tmp_path / "home"
-    write_files(home / "libraries" / "acme", LIBRARY)
-    return home
-
-
 @pytest.fixture(params=TRANSPORTS)
-def server(request: pytest.FixtureRequest, home: Path, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """Dittybag with a library of skills, as the configuration that clients take."""
-    database = str(tmp_path / "dittybag.db")
-    environment = {"DITTYBAG_HOME": str(home)}
-    if request.param == STDIO:
-        arguments = ["-m", "dittybag", "serve", "--db", database]
-        yield {"command": sys.executable, "args": arguments, "cwd": str(ROOT), "env": environment}
-    else:
-        with run_server(*dittybag_command(database), env=environment) as listener:
-            yield {"url": listener.address}
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """Dittybag with a library of skills."""
+    write_files(tmp_path / "home" / "libraries" / "acme", LIBRARY)
+    with serve_dittybag(request.param, tmp_path / "home") as server:
+        yield server
 
 
 def expected_files() -> dict[str, str]:
@@ -54,12 +48,7 @@ def expected_files() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(
-    "driver",
-    # A pinned client differs from the others only in how it connects.
-    DRIVERS,
-    ids=lambda driver: driver.name,
-)
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
 def test_an_official_client_reads_every_skill(driver: Driver, server: dict[str, Any]) -> None:
     seen = run(msgspec.structs.replace(driver, suite="skills"), {"server": server})
     assert {unquote(uri): digest for uri, digest in seen["files"].items()} == expected_files()

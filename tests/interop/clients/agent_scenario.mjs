@@ -1,4 +1,4 @@
-// The calls that both official TypeScript clients make to the profile `agent`; prints what they received as JSON.
+// The calls that both official TypeScript clients make to Dittybag; prints what they received as JSON.
 //
 // The plan has the same form as that of agent_scenario.py.
 
@@ -27,10 +27,13 @@ export async function callTools(client, Ajv) {
     const outputs = validators('outputSchema');
     const violations = (validate, value) => (validate(value) ? [] : [ajv.errorsText(validate.errors)]);
     const calls = [];
-    for (const [name, args, given] of plan.calls) {
+    let last = '';
+    for (const [name, template, given] of plan.calls) {
         answer = given;
+        const args = JSON.parse(JSON.stringify(template).replaceAll('$ID', last));
         const result = await client.callTool({ name, arguments: args });
         const structured = result.structuredContent;
+        last = String(structured?.id ?? last);
         calls.push({
             result,
             input: violations(inputs[name], args),

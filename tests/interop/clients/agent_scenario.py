@@ -1,11 +1,12 @@
-"""The calls that every Python client makes to the profile `agent`; prints what it received as JSON.
+"""The calls that every Python client makes to Dittybag; prints what it received as JSON.
 
-Each call of the plan has a tool, its arguments, and the user's answer if the server asks for something. The
-plan may also have the URIs of the client's roots.
+Each call of the plan has a tool, its arguments, and the user's answer if the server asks for something. `$ID`
+in the arguments is the id in the last result with one. The plan may also have the URIs of the client's roots.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -32,10 +33,12 @@ async def call_tools(
     """Make the calls. `tools`: as the server lists them; `call`: sends a call and returns its result."""
     inputs = {tool["name"]: _validator(tool["inputSchema"]) for tool in tools}
     outputs = {tool["name"]: _validator(tool["outputSchema"]) for tool in tools if "outputSchema" in tool}
-    calls = []
+    calls, last = [], ""
     for tool, arguments, answer in plan["calls"]:
+        arguments = json.loads(json.dumps(arguments).replace("$ID", last))  # noqa: PLW2901
         result = await call(tool, arguments, answer)
         structured = result.get("structuredContent")
+        last = str((structured or {}).get("id", last))
         calls.append(
             {
                 "result": result,
