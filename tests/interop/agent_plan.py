@@ -358,6 +358,7 @@ SHORT_CALLS: Final = [
         Contents([{"type": "image", "data": PNG, "mimeType": "image/png"}], {"mime_type": "image/png"}),
     ),
     AgentCall("search", {"query": "hello", "kinds": ["prompt"]}, {"total": 1}),
+    AgentCall("context", {"query": "hello", "budget": 500}, "## Found prompt greet"),
     _TASKS[0],
     AgentCall("task_list", {"limit": 1}, {"total": 2, "next_offset": 1}),
     AgentCall("task_update", {"ref": "task:2", "status": "done"}, {"ref": "task:2", "status": "done"}),
