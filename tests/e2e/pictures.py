@@ -30,7 +30,7 @@ TYPING: Final = 160
 READING: Final = 2200
 LETTERS_PER_FRAME: Final = 4
 TASK: Final = "Rotate the signing key !5 @auth-module due friday"
-PINNED: Final = ("refactor-guide", "explain-error")
+PINNED: Final = ("refactor-guide",)
 ERROR: Final = "sqlite3.OperationalError: no such table: users"
 
 

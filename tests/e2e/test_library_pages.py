@@ -120,6 +120,12 @@ def test_a_library_is_updated_from_its_source(
     page.goto(f"{server.origin}{TAB}")
     page.get_by_role("button", name="Update all").click()
     expect(page.locator(".note")).to_have_text("Updated 1 library")
+    write_library_file(server.home, "shared", "first.md", "Edited here\n")
+    page.get_by_role("button", name="Update all").click()
+    expect(page.locator(".note")).to_have_text(
+        "Library 'shared' was edited by hand; dittybag library update shared --overwrite moves yours away "
+        "and updates it"
+    )
     shutil.rmtree(source)
     page.get_by_role("button", name="Update all").click()
     expect(page.locator(".note")).to_contain_text("shared: ")

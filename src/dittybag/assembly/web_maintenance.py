@@ -18,7 +18,7 @@ from dittybag.assembly.store_factory import is_file
 from dittybag.assembly.stored_backups import BackupFolder, has_automatic_backups, stored_backups
 from dittybag.config import Settings
 from dittybag.domain.display import format_count, format_size
-from dittybag.domain.errors import DittybagError, Invalid
+from dittybag.domain.errors import DittybagError, Invalid, LibraryEdited
 from dittybag.domain.health import Finding, StoredBackup
 from dittybag.domain.imports import ImportOptions, ImportResult
 from dittybag.web.web_context import MaintenanceFailed
@@ -191,7 +191,11 @@ class LocalMaintenance:
         failures = []
         for library in names:
             try:
-                installer.update(self._settings.home, library)
+                if note := installer.update(self._settings.home, library).note:
+                    failures.append(f"{library} {note}")
+            except LibraryEdited as error:
+                way_on = f"dittybag library update {library} --overwrite moves yours away and updates it"
+                failures.append(f"{error}; {way_on}")
             except DittybagError as error:
                 failures.append(f"{library}: {error}")
         if failures:
