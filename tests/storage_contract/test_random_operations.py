@@ -456,7 +456,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(who=CALLERS, which=WHICH, request=REQUESTS)
     def claim_task(self, who: Caller, which: int, request: ClaimRequest) -> None:
-        task = self._pick("task", which)
+        task = self._pick("task", which, "right" if which % 2 else "none")
         if task is None:
             return
 
