@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag.domain.changes import Purged
@@ -13,6 +14,11 @@ from dittybag.domain.entities import Entity, Kind
 from dittybag.domain.errors import (
     ChangeNotFound,
     DittybagError,
+    NameTaken,
+    ProjectGone,
+    ProjectProtected,
+    TitleTaken,
+    UriTaken,
 )
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Argument
@@ -80,6 +86,14 @@ async def _delete_project(session: StoreSession) -> object:
     return await session.workspace.projects.delete("garden", actor=ACTOR)
 
 
+async def _rename_project(session: StoreSession) -> object:
+    return await session.workspace.projects.rename("garden", "park", actor=ACTOR)
+
+
+async def _delete_task(session: StoreSession) -> object:
+    return await session.workspace.tasks.delete(session.caller, 1)
+
+
 async def _overwrite_task(session: StoreSession) -> object:
     return await session.workspace.tasks.update(
         session.caller, 1, title="x", project="", notes="", due_date="", priority=1
@@ -108,13 +122,28 @@ Operation = Callable[[StoreSession], Awaitable[object]]
 #: The operations and the projects they change.
 OPERATIONS: dict[str, tuple[int, Operation]] = {
     "delete a project with contents": (GARDEN, _delete_project),
+    "rename a project": (GARDEN, _rename_project),
+    "create a project": (3, lambda session: session.workspace.projects.create("new", actor=ACTOR)),
+    "delete a prompt": (1, lambda session: session.delete_prompt("prompt")),
     "overwrite a prompt": (1, _overwrite_prompt),
+    "create a prompt": (1, lambda session: session.prompt("new", tags=["a"])),
+    "delete a text": (1, lambda session: session.delete_resource("text")),
     "overwrite a text": (
         1,
         lambda session: session.change_resource("text", content="x", title="", description=""),
     ),
     "delete bytes": (1, lambda session: session.delete_resource("binary")),
+    "overwrite bytes": (
+        1,
+        lambda session: session.change_resource("binary", content="", mime_type="text/plain"),
+    ),
+    "delete an empty one": (1, lambda session: session.delete_resource("empty")),
+    "delete a template": (1, lambda session: session.delete_resource("template")),
+    "create a resource": (1, lambda session: session.resource("new", EVERY_BYTE)),
+    "delete a task": (1, _delete_task),
     "overwrite a task": (1, _overwrite_task),
+    "complete a task": (1, lambda session: session.workspace.tasks.complete(session.caller, 1)),
+    "create a task": (1, lambda session: session.task("new")),
     "several at once": (1, _several_at_once),
 }
 
@@ -148,6 +177,114 @@ async def test_undo_restores_every_byte_and_can_itself_be_undone(
         assert without_versions(now) == without_versions(wanted)
         assert await contents(session, now) == wanted_bytes
         await check_log(session.store, GARDEN, 3)
+
+
+@operations
+async def test_any_change_of_a_batch_undoes_the_whole_batch(
+    session: StoreSession, where: int, operation: Operation
+) -> None:
+    await create_samples(session)
+    here = in_project(session, where)
+    before = await stored_entities(session.store)
+    newest = await read_log(session.store, [where])
+    await operation(session)
+    added = (await read_log(session.store, [where]))[len(newest) :]
+    undone = await here.undo(added[0].seq)
+    assert undone == added
+    assert without_versions(await stored_entities(session.store)) == without_versions(before)
+    logged = (await read_log(session.store, [where]))[len(newest) + len(added) :]
+    assert {change.action for change in logged} <= {"restore", "delete"}
+    assert [(without_version(change.before), without_version(change.after)) for change in logged] == [
+        (without_version(change.after), without_version(change.before)) for change in reversed(added)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "operation"),
+    [
+        ("project", "garden", _delete_project),
+        ("project", "garden", _rename_project),
+        ("prompt", "prompt", lambda session: session.delete_prompt("prompt")),
+        ("prompt", "prompt", _overwrite_prompt),
+        ("resource", "text", lambda session: session.delete_resource("text")),
+        ("resource", "text", lambda session: session.change_resource("text", content="x")),
+        ("resource", "binary", lambda session: session.delete_resource("binary")),
+        ("resource", "binary", lambda session: session.change_resource("binary", content="")),
+        ("task", "task", _delete_task),
+        ("task", "task", _overwrite_task),
+    ],
+)
+async def test_an_entity_is_restored_to_its_state_after_any_of_its_changes(
+    session: StoreSession, kind: Kind, label: str, operation: Operation
+) -> None:
+    await create_samples(session)
+    here = in_project(session, GARDEN if kind == "project" else session.project)
+    (made,) = [
+        change
+        for change in await read_log(session.store, [here.project])
+        if change.kind == kind
+        and label in (getattr(change.after, "name", ""), getattr(change.after, "title", ""))
+    ]
+    await operation(session)
+    changed = (
+        await here.workspace.history.page(
+            here.caller, ChangeQuery(project=here.caller.project, kind=kind, entity=made.entity)
+        )
+    )[0]
+    assert changed.seq > made.seq
+
+    for wanted in (made, changed, made, made):
+        restored = await here.workspace.history.restore(here.caller, wanted.seq, project=here.caller.project)
+        assert without_version(restored) == without_version(wanted.after)
+        held = await stored_entities(session.store)
+        assert held.get((kind, made.entity)) == restored
+        if isinstance(restored, Resource):
+            expected = EVERY_BYTE if label == "binary" else ODD_TEXT.encode()
+            assert (await session.content(restored) == expected) is (wanted is made)
+        await check_log(session.store, GARDEN)
+    # The last restore found the entity in the wanted state already.
+    history = await here.workspace.history.page(
+        here.caller, ChangeQuery(project=here.caller.project, kind=kind, entity=made.entity)
+    )
+    versions = [(change.after or change.before).version for change in history]  # type: ignore[union-attr]
+    assert [change.action for change in history[:3]] == ["restore"] * 3
+    assert versions == sorted(versions, reverse=True)
+
+
+async def test_a_restored_project_is_empty_until_its_contents_are_restored(session: StoreSession) -> None:
+    await create_samples(session)
+    garden = in_project(session, GARDEN)
+    before = await stored_entities(session.store)
+    made = [change for change in await read_log(session.store, [GARDEN]) if change.project == GARDEN]
+    await _delete_project(session)
+    with pytest.raises(ProjectGone):
+        await garden.workspace.history.restore(garden.caller, made[1].seq, project=garden.caller.project)
+    await garden.workspace.history.restore(garden.caller, made[0].seq, project=garden.caller.project)
+    assert await garden.read(lambda transaction: transaction.prompts.in_project(GARDEN)) == []
+    for change in made[1:]:
+        await garden.workspace.history.restore(garden.caller, change.seq, project=garden.caller.project)
+    assert without_versions(await stored_entities(session.store)) == without_versions(before)
+    await check_log(session.store)
+
+
+async def test_undoing_an_old_change_overwrites_later_changes_and_can_be_undone(
+    session: StoreSession,
+) -> None:
+    await session.prompt("p", "one")
+    second = await session.change_prompt("p", content="two", tags=("t",))
+    change = await session.newest_change()
+    await session.change_prompt("p", content="three")
+    await session.change_prompt("p", title="Four")
+    latest = await session.change_prompt("p", content="five")
+    await session.undo(change.seq)
+    found = await session.read(lambda transaction: transaction.prompts.by_name(session.project, "p"))
+    assert found is not None
+    assert (found.content, found.title, found.tags) == ("one", "p", ())
+    assert found.version == latest.version + 1 > second.version
+    await session.undo((await session.newest_change()).seq)
+    found = await session.read(lambda transaction: transaction.prompts.by_name(session.project, "p"))
+    assert without_version(found) == without_version(latest)
+    await check_log(session.store)
 
 
 async def test_a_restored_entity_is_found_in_all_views(session: StoreSession) -> None:
@@ -194,6 +331,137 @@ async def test_a_restored_entity_is_found_in_all_views(session: StoreSession) ->
     ):
         await session.undo(change.seq)
     assert await views() == before
+
+
+class NameConflict(Struct, frozen=True):
+    """An entity loses its name, title or URI, and another one takes it."""
+
+    where: int
+    kind: Kind
+    name: str
+    go: Operation
+    take: Operation
+    error: type[DittybagError]
+
+
+def _new_garden(session: StoreSession) -> Awaitable[object]:
+    return session.workspace.projects.create("garden", actor=ACTOR)
+
+
+CONFLICTS = {
+    "a deleted project's name": NameConflict(
+        GARDEN, "project", "garden", _delete_project, _new_garden, NameTaken
+    ),
+    "a renamed project's name": NameConflict(
+        GARDEN, "project", "garden", _rename_project, _new_garden, NameTaken
+    ),
+    "a prompt's name": NameConflict(
+        1,
+        "prompt",
+        "second",
+        lambda session: session.delete_prompt("second"),
+        lambda session: session.prompt("second", title="free"),
+        NameTaken,
+    ),
+    "a prompt's title": NameConflict(
+        1,
+        "prompt",
+        "second",
+        lambda session: session.change_prompt("second", title="other"),
+        lambda session: session.prompt("free", title="second"),
+        TitleTaken,
+    ),
+    "a resource's name": NameConflict(
+        1,
+        "resource",
+        "text",
+        lambda session: session.delete_resource("text"),
+        lambda session: session.resource("text", uri="x:free"),
+        NameTaken,
+    ),
+    "a resource's URI": NameConflict(
+        1,
+        "resource",
+        "binary",
+        lambda session: session.delete_resource("binary"),
+        lambda session: session.resource("free", uri="file:///binary"),
+        UriTaken,
+    ),
+}
+
+
+@pytest.mark.parametrize("conflict", CONFLICTS.values(), ids=list(CONFLICTS))
+async def test_restoring_a_name_title_or_uri_that_was_taken_is_a_conflict_and_changes_nothing(
+    session: StoreSession, conflict: NameConflict
+) -> None:
+    await create_samples(session)
+    here = in_project(session, conflict.where)
+    (made,) = [
+        change
+        for change in await read_log(session.store, [conflict.where])
+        if change.kind == conflict.kind and getattr(change.after, "name", "") == conflict.name
+    ]
+    await conflict.go(session)
+    done = (await read_log(session.store, [conflict.where]))[-1]
+    await conflict.take(session)
+    before = await stored_entities(session.store), await read_log(session.store, [1, GARDEN, 3])
+    with pytest.raises(conflict.error):
+        await here.undo(done.seq)
+    with pytest.raises(conflict.error):
+        await here.workspace.history.restore(here.caller, made.seq, project=here.caller.project)
+    assert (await stored_entities(session.store), await read_log(session.store, [1, GARDEN, 3])) == before
+
+
+async def test_a_batch_with_a_conflict_is_not_partially_undone(session: StoreSession) -> None:
+    await create_samples(session)
+    garden = in_project(session, GARDEN)
+    await _several_at_once(session)
+    await session.prompt("second")
+    before = await stored_entities(session.store), await read_log(session.store, [1, GARDEN])
+    batch = next(change for change in before[1] if change.action == "delete").batch
+    with pytest.raises(NameTaken):
+        await session.undo(batch)
+    assert (await stored_entities(session.store), await read_log(session.store, [1, GARDEN])) == before
+    await check_log(garden.store)
+
+
+async def test_an_entity_of_a_deleted_project_cannot_be_restored(session: StoreSession) -> None:
+    await create_samples(session)
+    garden = in_project(session, GARDEN)
+    await garden.delete_prompt("prompt")
+    seq = (await read_log(session.store, [GARDEN]))[-1].seq
+    await _delete_project(session)
+    with pytest.raises(ProjectGone):
+        await garden.undo(seq)
+    await check_log(session.store, GARDEN)
+
+
+async def test_undoing_the_creation_of_a_project_deletes_its_contents_and_can_be_undone(
+    session: StoreSession,
+) -> None:
+    await create_samples(session)
+    garden = in_project(session, GARDEN)
+    before = await stored_entities(session.store)
+    created = next(
+        change for change in await read_log(session.store, [GARDEN]) if change.entity == str(GARDEN)
+    )
+    await garden.undo(created.seq)
+    left = await stored_entities(session.store)
+    assert not [key for key, entity in left.items() if getattr(entity, "project", None) == GARDEN]
+    assert ("project", str(GARDEN)) not in left
+    await check_log(session.store, GARDEN)
+    await garden.undo((await read_log(session.store, [GARDEN]))[-1].seq)
+    assert without_versions(await stored_entities(session.store)) == without_versions(before)
+
+
+async def test_the_creation_of_the_default_project_cannot_be_undone(session: StoreSession) -> None:
+    await session.prompt("p")
+    created = (await read_log(session.store, [session.project]))[0]
+    assert (created.kind, created.action) == ("project", "create")
+    before = await stored_entities(session.store)
+    with pytest.raises(ProjectProtected):
+        await session.undo(created.seq)
+    assert await stored_entities(session.store) == before
 
 
 async def test_a_change_of_another_project_cannot_be_undone(session: StoreSession) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.errors import TaskCycle
+from dittybag.domain.errors import ClaimLost, TaskClaimed, TaskCycle, TaskNotReady
 from dittybag.domain.tasks import Task
 from dittybag.services.task_queue import ClaimedTask, ClaimRequest
 from tests.storage_contract.store_session import StoreSession
@@ -30,6 +30,74 @@ async def claim(session: StoreSession, request: ClaimRequest = REQUEST) -> Claim
 async def claimed_title(session: StoreSession) -> str | None:
     found = await claim(session)
     return None if found is None else found.task.title
+
+
+async def test_the_best_ready_task_is_claimed_first(session: StoreSession) -> None:
+    await add(session, "old")
+    await add(session, "late", due_date="2030-01-02")
+    await add(session, "early", due_date="2030-01-01")
+    await add(session, "urgent", priority=5)
+    await add(session, "assigned", priority=5, assignee="ann")
+    await add(session, "in review", priority=5, status="review")
+    one = agent(session)
+    assert [await claimed_title(one) for _ in range(5)] == ["urgent", "early", "late", "old", None]
+
+
+async def test_a_task_is_ready_when_all_that_it_waits_for_has_ended(session: StoreSession) -> None:
+    first, second = await add(session, "first"), await add(session, "second")
+    last = await add(session, "last", priority=5, blocked_by=(first.id, second.id))
+    part = await add(session, "part", parent=last.id)
+    one = agent(session)
+    for expected in ("first", "second", "part", "last"):
+        found = await claim(one)
+        assert found is not None
+        assert found.task.title == expected
+        if expected == "last":
+            assert [task.id for task in found.done_before] == [first.id, second.id, part.id]
+        await one.workspace.task_queue.finish(one.caller, found.task.id, fence=found.claim.fence)
+    assert await claim(one) is None
+
+
+async def test_a_reopened_blocker_blocks_again(session: StoreSession) -> None:
+    blocker = await add(session, "blocker")
+    await add(session, "blocked", priority=5, blocked_by=(blocker.id,))
+    tasks = session.workspace.tasks
+    await tasks.complete(session.caller, blocker.id)
+    await tasks.reopen_all(session.caller, [blocker.id])
+    assert await claimed_title(agent(session)) == "blocker"
+
+
+async def test_a_deleted_blocker_does_not_block_until_it_is_restored(session: StoreSession) -> None:
+    blocker = await add(session, "blocker")
+    await add(session, "blocked", priority=5, blocked_by=(blocker.id,))
+    await session.workspace.tasks.delete(session.caller, blocker.id)
+    deleted = await session.newest_change()
+    assert (await session.workspace.task_queue.ready(session.caller, REQUEST, limit=9)).total == 1
+    await session.undo(deleted.seq)
+    assert await claimed_title(agent(session)) == "blocker"
+
+
+async def test_an_agent_has_to_name_the_fence(session: StoreSession) -> None:
+    await add(session, "t")
+    one, other = agent(session), agent(session, "other")
+    found = await claim(one)
+    assert found is not None
+    update = session.workspace.tasks.update
+    task = found.task.id
+    assert found.claim.fence == (await session.newest_change()).seq
+    with pytest.raises(TaskClaimed, match="held by 'agent'"):
+        await update(other.caller, task, title="x")
+    with pytest.raises(TaskClaimed):
+        await update(one.caller, task, title="x")
+    with pytest.raises(ClaimLost):
+        await update(other.caller, task, title="x", fence=found.claim.fence - 1)
+    with pytest.raises(TaskClaimed):
+        await session.workspace.task_queue.claim(other.caller, task, REQUEST)
+    assert (await update(one.caller, task, title="mine", fence=found.claim.fence)).title == "mine"
+    # A person may take it away.
+    await update(session.caller, task, status="todo", assignee="")
+    with pytest.raises(ClaimLost, match="nobody holds it"):
+        await update(one.caller, task, title="x", fence=found.claim.fence)
 
 
 async def test_a_connection_that_ends_releases_its_tasks(session: StoreSession) -> None:
@@ -70,6 +138,18 @@ async def test_a_new_task_must_not_close_a_cycle(session: StoreSession) -> None:
     second = await add(session, "second", blocked_by=(first.id,))
     with pytest.raises(TaskCycle, match="the new task"):
         await add(session, "new", blocked_by=(second.id,), parent=first.id)
+
+
+async def test_what_waits_or_is_done_cannot_be_claimed(session: StoreSession) -> None:
+    first = await add(session, "first")
+    second = await add(session, "second", blocked_by=(first.id,))
+    queue, caller = session.workspace.task_queue, agent(session).caller
+    with pytest.raises(TaskNotReady, match=f"waits for task {first.id}"):
+        await queue.claim(caller, second.id, REQUEST)
+    await session.workspace.tasks.complete(session.caller, first.id)
+    with pytest.raises(TaskNotReady, match="is done"):
+        await queue.claim(caller, first.id, REQUEST)
+    assert (await queue.claim(caller, second.id, REQUEST)).claim.holder == "agent"
 
 
 async def test_a_long_cycle_is_refused_and_named_by_its_first_tasks(session: StoreSession) -> None:
