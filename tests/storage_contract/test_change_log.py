@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Change, Interface
+from dittybag.domain.changes import Action, Change, Interface
+from dittybag.domain.entities import Kind, key_of
+from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Transaction
 from dittybag.domain.queries import ChangeQuery, PromptQuery
+from dittybag.services.prompt_service import PromptAddress
 from dittybag.services.search_service import RankedQuery
-from tests.storage_contract.log_consistency import ALL, read_log
+from tests.storage_contract.log_consistency import ALL, check_log, read_log
 from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
+
+UseCase = Callable[[StoreSession], Awaitable[Any]]
 
 
 async def create_samples(session: StoreSession) -> None:
@@ -21,9 +29,85 @@ async def create_samples(session: StoreSession) -> None:
     await session.workspace.projects.create("old", actor=ACTOR)
 
 
+ONE_ROW: list[tuple[Action, Kind, UseCase]] = [
+    ("create", "project", lambda session: session.workspace.projects.create("new", actor=ACTOR)),
+    ("update", "project", lambda session: session.workspace.projects.rename("old", "new", actor=ACTOR)),
+    ("delete", "project", lambda session: session.workspace.projects.delete("old", actor=ACTOR)),
+    ("create", "prompt", lambda session: session.prompt("new", "Text", tags=["x"], description="d")),
+    ("update", "prompt", lambda session: session.change_prompt("old", content="Text", tags=("y",))),
+    ("delete", "prompt", lambda session: session.delete_prompt("old")),
+    ("create", "resource", lambda session: session.resource("new", bytes(range(256)))),
+    ("update", "resource", lambda session: session.change_resource("old", content="Text")),
+    ("delete", "resource", lambda session: session.delete_resource("old")),
+    ("create", "task", lambda session: session.task("new", notes="n")),
+    ("update", "task", lambda session: session.workspace.tasks.update(session.caller, 1, title="other")),
+    ("update", "task", lambda session: session.workspace.tasks.complete(session.caller, 1)),
+    ("delete", "task", lambda session: session.workspace.tasks.delete(session.caller, 1)),
+]
+
+
 async def full_log(session: StoreSession) -> list[Change]:
     """Return the log of all projects in these tests."""
     return await read_log(session.store, range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "use_case"), ONE_ROW, ids=[f"{row[0]} {row[1]} {n}" for n, row in enumerate(ONE_ROW)]
+)
+async def test_a_write_is_logged_as_one_change_with_the_state_before_and_after(
+    session: StoreSession, action: Action, kind: Kind, use_case: UseCase
+) -> None:
+    await create_samples(session)
+    old = await full_log(session)
+    entity = await use_case(session)
+    added = (await full_log(session))[len(old) :]
+    assert [(change.action, change.kind, change.entity) for change in added] == [
+        (action, kind, key_of(entity))
+    ]
+    (change,) = added
+    assert (change.actor, change.batch) == (ACTOR, change.seq)
+    assert change.seq > old[-1].seq
+    if action == "delete":
+        assert (change.before, change.after) == (entity, None)
+    else:
+        assert change.after == entity
+        assert (change.before is None) is (action == "create")
+    if kind in ("prompt", "resource"):
+        assert change.project == session.project
+    elif kind == "task":
+        assert change.project is None
+    await check_log(session.store, *range(2, 10))
+
+
+REFUSED: list[UseCase] = [
+    lambda session: session.workspace.projects.create("old", actor=ACTOR),
+    lambda session: session.workspace.projects.rename("old", "default", actor=ACTOR),
+    lambda session: session.workspace.projects.delete("none", actor=ACTOR),
+    lambda session: session.prompt("old"),
+    lambda session: session.prompt("bad name"),
+    lambda session: session.prompt("new", title="old"),
+    lambda session: session.change_prompt("none", content="x"),
+    lambda session: session.change_prompt("old", content=""),
+    lambda session: session.workspace.prompts.delete(session.caller, PromptAddress(id="none")),
+    lambda session: session.resource("old", "new content", uri="x:new"),
+    lambda session: session.resource("new", "new content", uri="file:///old"),
+    lambda session: session.change_resource("old", content="not base64!", mime_type="image/png"),
+    lambda session: session.change_resource("none", content="x"),
+    lambda session: session.task("", priority=9),
+    lambda session: session.workspace.tasks.update(session.caller, 99, title="x"),
+    lambda session: session.workspace.tasks.delete(session.caller, 99),
+    lambda session: session.undo(10**6),
+]
+
+
+@pytest.mark.parametrize("use_case", REFUSED, ids=range(len(REFUSED)))
+async def test_a_refused_write_is_not_logged(session: StoreSession, use_case: UseCase) -> None:
+    await create_samples(session)
+    old = await full_log(session)
+    with pytest.raises(DittybagError):
+        await use_case(session)
+    assert await full_log(session) == old
+    await check_log(session.store)
 
 
 async def test_an_operation_without_effect_is_not_logged(session: StoreSession) -> None:
@@ -38,6 +122,21 @@ async def test_an_operation_without_effect_is_not_logged(session: StoreSession) 
     )
     await session.workspace.search.ranked(session.caller, RankedQuery("old"))
     assert await full_log(session) == old
+
+
+async def test_deleting_a_project_logs_its_contents_in_one_batch(session: StoreSession) -> None:
+    garden = await open_session(session.store, "garden")
+    entities: list[Any] = [await garden.prompt("p1"), await garden.prompt("p2"), await garden.resource("r")]
+    entities.append(await session.workspace.projects.find("garden"))
+    old = await full_log(session)
+    await session.workspace.projects.delete("garden", actor=ACTOR)
+    added = (await full_log(session))[len(old) :]
+    assert [(change.action, change.before, change.after) for change in added] == [
+        ("delete", entity, None) for entity in entities
+    ]
+    assert {change.batch for change in added} == {added[0].seq}
+    assert {change.project for change in added} == {garden.project}
+    await check_log(session.store, garden.project)
 
 
 async def test_a_page_of_changes_has_this_project_and_tasks_newest_first(

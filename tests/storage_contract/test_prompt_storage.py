@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import combinations
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.errors import PromptNotFound
+from dittybag.domain.errors import NameTaken, PromptNotFound, TitleTaken
 from dittybag.domain.names import NAME_LENGTH
-from dittybag.domain.prompts import CONTENT_BYTES, TITLE_LENGTH, Argument, Prompt, TagCount
+from dittybag.domain.ports import Transaction
+from dittybag.domain.prompts import CONTENT_BYTES, TITLE_LENGTH, Argument, Prompt, PromptOrder, TagCount
 from dittybag.domain.queries import PromptQuery
 from dittybag.services.prompt_service import PromptAddress, PromptPage
 from tests.storage_contract.log_consistency import check_log
@@ -84,6 +86,46 @@ async def test_an_updated_prompt_is_read_as_it_was_stored(session: StoreSession)
     )
     assert changed.updated_at > first.updated_at
     assert await stored(session, changed) == [changed] * 4
+
+
+async def test_a_deleted_prompt_is_not_found(session: StoreSession) -> None:
+    prompt = await session.prompt("p", tags=["a"])
+    await session.delete_prompt("p")
+    for address in (PromptAddress(id=prompt.id), PromptAddress(name="p")):
+        with pytest.raises(PromptNotFound):
+            await session.workspace.prompts.get(session.caller, address)
+    assert not await session.read(lambda transaction: transaction.prompts.name_taken(session.project, "p"))
+    assert not await session.read(lambda transaction: transaction.prompts.title_taken(session.project, "p"))
+    assert (
+        await session.workspace.prompts.page(
+            session.caller, PromptQuery(project=session.caller.project, limit=10, offset=0)
+        )
+    ).total == 0
+    assert await session.workspace.prompts.listing(session.caller, 0, 10) == []
+    assert await session.workspace.prompts.tags(session.caller) == []
+
+
+async def test_names_and_titles_are_unique_in_a_project(session: StoreSession) -> None:
+    await session.prompt("one", title="Eins")
+    await session.prompt("two", title="Zwei")
+    with pytest.raises(NameTaken):
+        await session.prompt("one", title="Anders")
+    with pytest.raises(TitleTaken):
+        await session.prompt("three", title="Eins")
+    with pytest.raises(TitleTaken):
+        await session.change_prompt("two", title="Eins")
+    await session.change_prompt("two", title="Zwei", content="The same title is no clash")
+    await session.prompt("ONE", title="EINS")
+    elsewhere = await open_session(session.store, "elsewhere")
+    await elsewhere.prompt("one", title="Eins")
+
+    async def taken(transaction: Transaction) -> list[bool]:
+        names = [await transaction.prompts.name_taken(session.project, name) for name in ("ONE", "One")]
+        titles = [await transaction.prompts.title_taken(session.project, title) for title in ("EINS", "eins")]
+        return names + titles
+
+    assert await session.read(taken) == [True, False, True, False]
+    await check_log(session.store)
 
 
 async def test_a_missing_name_or_title_is_derived_and_made_unique(session: StoreSession) -> None:
@@ -228,6 +270,26 @@ TAGGED = {
 }
 
 
+async def test_a_prompt_with_several_of_the_tags_is_listed_once(session: StoreSession) -> None:
+    for name, tags in TAGGED.items():
+        await session.prompt(name, tags=tags)
+    await session.change_prompt("p1", content="Newer")
+    order = ["p1", "p5", "p4", "p3", "p2", "p0"]
+    every = ["a", "b", "c", "ab", "a_b", "nobody's"]
+    for size in range(len(every) + 1):
+        for wanted in combinations(every, size):
+            expected = [name for name in order if set(TAGGED[name]) & set(wanted)]
+            page, carried = await session.workspace.prompts.by_tags(session.caller, wanted, 100, 0)
+            assert ([item.name for item in page.prompts], page.total) == (expected, len(expected))
+            assert carried == [tag for tag in wanted if tag != "nobody's"]
+            pages = [
+                (await session.workspace.prompts.by_tags(session.caller, wanted, 2, at))[0]
+                for at in range(0, 6, 2)
+            ]
+            assert [item.name for page in pages for item in page.prompts] == expected
+            assert {page.total for page in pages} == {len(expected)}
+
+
 async def test_tags_match_ignoring_case(session: StoreSession) -> None:
     await session.prompt("p", tags=["Draft"])
     page, carried = await session.workspace.prompts.by_tags(session.caller, ["DRAFT"], 10, 0)
@@ -254,7 +316,26 @@ async def test_tags_are_counted_most_used_first(session: StoreSession) -> None:
     ]
 
 
-async def test_a_filtered_prompt_is_summarised(session: StoreSession) -> None:
+async def test_tags_are_updated_with_updates_deletions_and_undo(session: StoreSession) -> None:
+    async def count_with(tag: str) -> int:
+        return (await session.workspace.prompts.by_tags(session.caller, [tag], 10, 0))[0].total
+
+    await session.prompt("p", tags=["a", "b"])
+    await session.change_prompt("p", tags=("b", "c"))
+    assert [await count_with(tag) for tag in "abc"] == [0, 1, 1]
+    await session.change_prompt("p", tags=())
+    assert [await count_with(tag) for tag in "abc"] == [0, 0, 0]
+    await session.undo((await session.newest_change()).seq)
+    assert [await count_with(tag) for tag in "abc"] == [0, 1, 1]
+    await session.delete_prompt("p")
+    assert [await count_with(tag) for tag in "abc"] == [0, 0, 0]
+    await session.undo((await session.newest_change()).seq)
+    assert [await count_with(tag) for tag in "abc"] == [0, 1, 1]
+
+
+async def test_prompts_are_filtered_by_all_tags_and_text_and_sorted(
+    session: StoreSession,
+) -> None:
     made = {}
     for number, (name, tags) in enumerate(reversed(TAGGED.items())):
         text = f"{'x' * 300} {'Straße' if number % 2 else 'ab%_'} end"
@@ -263,6 +344,26 @@ async def test_a_filtered_prompt_is_summarised(session: StoreSession) -> None:
             name, text, tags=tags, description=f"on {name}", arguments=arguments
         )
     await session.change_prompt("p3", description="newer")
+    await (await open_session(session.store, "elsewhere")).prompt("p9", "strasse", tags=["a", "b", "c"])
+    orders: dict[PromptOrder, list[str]] = {
+        "updated": ["p3", "p0", "p1", "p2", "p4", "p5"],
+        "created": ["p0", "p1", "p2", "p3", "p4", "p5"],
+        "name": sorted(TAGGED),
+    }
+    texts = {"": TAGGED, "STRASSE": ("p4", "p2", "p0"), "b%_": ("p5", "p3", "p1"), "P1": ("p1",), "no": ()}
+    for order, names in orders.items():
+        for size in range(3):
+            for wanted in combinations(["a", "b", "c", "a_b", "nobody's"], size):
+                for query, having in texts.items():
+                    expected = [n for n in names if set(wanted) <= set(TAGGED[n]) and n in having]
+                    pages = [
+                        await filter_prompts(
+                            session, text=query, all_tags=wanted, order=order, limit=2, offset=at
+                        )
+                        for at in range(0, 8, 2)
+                    ]
+                    assert [item.name for page in pages for item in page.prompts] == expected
+                    assert {(page.total, page.is_more) for page in pages} == {(len(expected), False)}
     (entry,) = (await filter_prompts(session, all_tags=("C", "B"), limit=9)).prompts
     assert (entry.id, entry.title, entry.description, entry.argument_count) == (
         made["p3"].id,

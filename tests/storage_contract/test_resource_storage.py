@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dittybag.domain.errors import Invalid, ResourceNotFound
+from dittybag.domain.errors import Invalid, NameTaken, ResourceNotFound, UriTaken
 from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.services.search_service import RankedPage, RankedQuery
 from tests.storage_contract.log_consistency import check_log
@@ -125,6 +125,19 @@ async def test_resources_with_equal_content_are_independent(session: StoreSessio
     assert (await session.content(changed), await session.content(again)) == (b"\0\0\0", EVERY_BYTE)
 
 
+async def test_names_and_uris_are_unique_in_a_project(session: StoreSession) -> None:
+    await session.resource("one", uri="file:///1")
+    with pytest.raises(NameTaken):
+        await session.resource("one", uri="file:///2")
+    with pytest.raises(UriTaken):
+        await session.resource("two", uri="file:///1")
+    await session.resource("ONE", uri="FILE:///1")
+    await session.resource("t", uri="file:///{x}")
+    elsewhere = await open_session(session.store, "elsewhere")
+    await elsewhere.resource("one", uri="file:///1")
+    await check_log(session.store)
+
+
 @pytest.mark.parametrize("same", ["name", "uri"])
 async def test_only_one_of_two_processes_can_create_a_name_or_uri(open_store: OpenStore, same: str) -> None:
     desks = [await open_session(await open_store()) for _ in range(2)]
@@ -139,6 +152,22 @@ async def test_only_one_of_two_processes_can_create_a_name_or_uri(open_store: Op
         expected = {"name": "NameTaken", "uri": "UriTaken"}[same]
         assert {type(each).__name__ for each in outcomes} == {expected, "Resource"}
     await check_log(desks[0].store)
+
+
+async def test_a_deleted_resource_is_not_found(session: StoreSession) -> None:
+    await session.resource("r")
+    await session.resource("t", uri="file:///{x}")
+    await session.delete_resource("r")
+    await session.delete_resource("t")
+    with pytest.raises(ResourceNotFound):
+        await session.workspace.resources.read(session.caller, "file:///r")
+    with pytest.raises(ResourceNotFound):
+        await session.delete_resource("r")
+    for templates in (True, False):
+        assert await session.workspace.resources.listing(session.caller, 0, 10, templates=templates) == []
+    assert await session.workspace.resources.templates(session.caller) == []
+    assert await session.workspace.resources.uris(session.caller, "", 10) == []
+    assert await session.read(lambda transaction: transaction.resources.listing(session.project)) == []
 
 
 async def test_a_resource_of_another_project_looks_like_a_missing_one(session: StoreSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from dittybag.domain.errors import TaskNotFound
 from dittybag.domain.queries import TaskQuery
 from dittybag.domain.tasks import Task, TaskGroup
 from tests.storage_contract.log_consistency import check_log
-from tests.storage_contract.store_session import StoreSession, open_session
+from tests.storage_contract.store_session import OpenStore, StoreSession, open_session
 
 ODD_TEXT = "1\r\n2\t\x01\u2028 \"'`;-- %_\\ 👩‍👩‍👧 שלום \ufeff\uffff e\u0301 ß İ ς"
 
@@ -103,6 +104,36 @@ async def pages(session: StoreSession, limit: int, **filters: Any) -> list[Task]
     return found
 
 
+async def test_lists_are_sorted_by_priority_then_creation(
+    session: StoreSession,
+) -> None:
+    tasks = [
+        await session.task(f"t{number}", priority=number % 5 + 1, project=[None, "p", "q"][number % 3])
+        for number in range(40)
+    ]
+    for task in tasks[::4]:
+        await session.workspace.tasks.complete(session.caller, task.id)
+    moved = await session.workspace.tasks.update(session.caller, tasks[10].id, priority=5)
+    assert moved.id < tasks[39].id
+    await session.workspace.tasks.delete(session.caller, tasks[7].id)
+    tasks = [
+        await session.workspace.tasks.get(session.caller, task.id) for task in tasks if task.id != tasks[7].id
+    ]
+    tasks.sort(key=lambda task: (-task.priority, task.id))
+    for project, priority, completed in product((None, "p", "nobody's"), (None, 1, 5), (True, False)):
+        expected = [
+            task
+            for task in tasks
+            if (project is None or task.project == project)
+            and (priority is None or task.priority == priority)
+            and (completed or not task.completed)
+        ]
+        for limit in (1, 3, 7, 100):
+            priorities = () if priority is None else (priority,)
+            found = await pages(session, limit, project=project, priorities=priorities, completed=completed)
+            assert found == expected
+
+
 async def test_tasks_are_counted_by_project_and_priority(session: StoreSession) -> None:
     assert await session.read(lambda transaction: transaction.tasks.groups(session.caller.user)) == []
     for project, priority in ((None, 3), ("p", 3), ("p", 3), ("p", 5), ("q", 1)):
@@ -119,3 +150,15 @@ async def test_tasks_are_counted_by_project_and_priority(session: StoreSession) 
     stats = await session.workspace.tasks.stats(session.caller)
     assert (stats.by_project, stats.by_priority) == ({None: 1, "p": 4, "q": 1}, {3: 4, 5: 1, 1: 1})
     assert (stats.total, stats.completed) == (6, 1)
+
+
+async def test_the_id_of_a_deleted_task_is_not_reused(open_store: OpenStore) -> None:
+    session = await open_session(await open_store())
+    seen: list[int] = []
+    for _ in range(2):
+        for _ in range(5):
+            seen.append((await session.task("t")).id)
+            await session.workspace.tasks.delete(session.caller, seen[-1])
+        await session.store.close()
+        session = await open_session(await open_store())
+    assert seen == sorted(set(seen))
