@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import zlib
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from tests.identity.jwt_builder import (
     ISSUER,
     NOW,
     Key,
+    Sign,
     b64,
     compact,
     ec_key,
@@ -49,12 +51,17 @@ NAME = "the user name contains characters that are not allowed"
 SCOPES = "the scopes (scope, scp) are malformed"
 
 
+Make = Callable[[], str]
+#: Bad tokens by reason and name.
+Corpus = dict[str, dict[str, Make]]
+
+
 class BadToken(Struct, frozen=True):
     """A token, created on demand, and the reason for refusing it."""
 
     name: str
     reason: str
-    make: Callable[[], str]
+    make: Make
 
 
 def main() -> Key:
@@ -111,107 +118,72 @@ def _header(**changes: Any) -> dict[str, Any]:
 
 def signed(
     claims: dict[str, Any] | bytes | None = None, header: dict[str, Any] | bytes | None = None
-) -> Callable[[], str]:
+) -> Make:
     """A token with a valid signature and any content."""
     return lambda: main().token(claims, header or _header())
 
 
-def claims(**changes: Any) -> Callable[[], str]:
+def claims(**changes: Any) -> Make:
     return signed(good_claims(**changes))
 
 
-def _all_bad_tokens() -> Iterator[BadToken]:
-    yield from _algorithms()
-    yield from _keys()
-    yield from _headers()
-    yield from _shapes()
-    yield from _documents()
-    yield from _origins()
-    yield from _times()
-    yield from _users()
+def null_claim(name: str) -> Make:
+    return signed({**good_claims(), name: None})
 
 
-def _algorithms() -> Iterator[BadToken]:
-    for name in ("none", "None", "NONE", "nOnE"):
-        yield BadToken(
-            f"alg {name}, no signature",
-            SHAPE,
-            partial(compact, _header(alg=name), good_claims(), _unsigned),
-        )
-        yield BadToken(f"alg {name}, valid signature", ALGORITHM, signed(header=_header(alg=name)))
-    for name, digest in (("HS256", hashlib.sha256), ("HS384", hashlib.sha384), ("HS512", hashlib.sha512)):
-        for form, secret in _public_forms():
-            yield BadToken(
-                f"{name} with the public key as {form} as the secret",
-                ALGORITHM,
-                partial(_mac_signed, name, secret, digest),
-            )
-    yield BadToken("HS256 with a published secret", ALGORITHM, lambda: _secret().token())
-    yield BadToken(
-        "RS256 with a published secret",
-        SIGNATURE,
-        lambda: _secret().token(header=_header(kid="secret")),
-    )
-    yield BadToken(
-        "HS256 with an empty secret",
-        ALGORITHM,
-        lambda: compact(_header(alg="HS256"), good_claims(), _hmac(b"")),
-    )
-    for name in (
-        "RS384",
-        "RS512",
-        "PS384",
-        "ES512",
-        "ES256K",
-        "RS1",
-        "rs256",
-        "RSA-OAEP",
-        "dir",
-        "A128KW",
-        "",
-    ):
-        yield BadToken(f"alg {name or 'empty'}", ALGORITHM, signed(header=_header(alg=name)))
-    for label, value in (
-        ("missing", None),
-        ("a list", ["RS256"]),
-        ("a number", 256),
-        ("an object", {"RS256": 1}),
-        ("true", True),
-    ):
-        yield BadToken(f"alg {label}", ALGORITHM, signed(header=_header(alg=value)))
-    yield BadToken("alg null", ALGORITHM, signed(header={**_header(), "alg": None}))
-    for name in ("PS256", "ES256", "ES384", "EdDSA"):
-        yield BadToken(
-            f"alg {name} with an RS256 signature",
-            SIGNATURE,
-            signed(header=_header(alg=name)),
-        )
-    yield BadToken(
-        "alg ES256 with an ES384 key",
-        SIGNATURE,
-        lambda: ec_key("ec384", "ES384").token(header=_header(alg="ES256", kid="ec384")),
-    )
-    yield BadToken(
-        "alg RS256 with a key of another type",
-        SIGNATURE,
-        lambda: ed_key("ed").token(header=_header(kid="ed")),
-    )
+def header(**changes: Any) -> Make:
+    return signed(header=_header(**changes))
 
 
-def _unsigned(data: bytes) -> bytes:
-    return b""
+def null_header(name: str) -> Make:
+    return signed(header={**_header(), name: None})
 
 
-def _mac_signed(name: str, secret: Callable[[], bytes], digest: Any) -> str:
-    return compact(_header(alg=name), good_claims(), _hmac(secret(), digest))
+def all_bad_tokens() -> Iterator[BadToken]:
+    for corpus in (_algorithms, _keys, _headers, _shapes, _changes, _documents, _origins, _times, _users):
+        for reason, tokens in corpus().items():
+            for name, make in tokens.items():
+                yield BadToken(name, reason, make)
 
 
-def _stranger_with(name: str, value: Callable[[], Any]) -> str:
-    return stranger().token(header=_header(**{name: value()}))
+def _algorithms() -> Corpus:
+    nones = ("none", "None", "NONE", "nOnE")
+    macs = {"HS256": hashlib.sha256, "HS384": hashlib.sha384, "HS512": hashlib.sha512}
+    others = ["RS384", "RS512", "PS384", "ES512", "ES256K", "RS1", "rs256", "RSA-OAEP", "dir", "A128KW"]
+    refused: list[Any] = [*nones, *others, "", None, ["RS256"], 256, {"RS256": 1}, True]
+    return {
+        SHAPE: {f"alg {name}, no signature": partial(_mac, name, lambda data: b"") for name in nones},
+        ALGORITHM: {
+            **{f"alg {value!r}": header(alg=value) for value in refused},
+            "alg null": null_header("alg"),
+            "HS256 with a published secret": lambda: _secret().token(),
+            "HS256 with an empty secret": partial(_mac, "HS256", _hmac(b"")),
+            **{
+                f"{name} with the public key as {form} as the secret": partial(_mac_of, name, secret, digest)
+                for name, digest in macs.items()
+                for form, secret in _public_forms()
+            },
+        },
+        SIGNATURE: {
+            **{
+                f"alg {name} with an RS256 signature": header(alg=name)
+                for name in ("PS256", "ES256", "ES384", "EdDSA")
+            },
+            "RS256 with a published secret": lambda: _secret().token(header=_header(kid="secret")),
+            "alg ES256 with an ES384 key": lambda: ec_key("ec384", "ES384").token(
+                header=_header(alg="ES256", kid="ec384")
+            ),
+            "alg RS256 with a key of another type": lambda: ed_key("ed").token(header=_header(kid="ed")),
+        },
+    }
 
 
-def _surrounded(before: str, after: str) -> str:
-    return before + main().token() + after
+def _mac(name: str, sign: Sign) -> str:
+    return compact(_header(alg=name), good_claims(), sign)
+
+
+def _mac_of(name: str, secret: Callable[[], bytes], digest: Any) -> str:
+    return _mac(name, _hmac(secret(), digest))
 
 
 def _secret() -> Key:
@@ -231,86 +203,66 @@ def _public_forms() -> Iterator[tuple[str, Callable[[], bytes]]]:
 
 
 def _raw(text: str) -> bytes:
-    from base64 import urlsafe_b64decode
-
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-def _keys() -> Iterator[BadToken]:
-    yield BadToken("a stranger's key with its own id", SIGNATURE, lambda: stranger().token())
-    yield BadToken("a stranger's key with our id", SIGNATURE, lambda: stranger().token(header=_header()))
-    yield BadToken(
-        "another of our keys with our id", SIGNATURE, lambda: rsa_key("leaked").token(header=_header())
-    )
-    yield BadToken("our key with a stranger's id", SIGNATURE, signed(header=_header(kid="stranger")))
-    yield BadToken("our key with another id of ours", SIGNATURE, signed(header=_header(kid="ec")))
-    yield BadToken(
-        "a stranger's EC key",
-        SIGNATURE,
-        lambda: ec_key("ec-stranger").token(header=_header(alg="ES256", kid="ec")),
-    )
-    yield BadToken(
-        "a stranger's Edwards key",
-        SIGNATURE,
-        lambda: ed_key("ed-stranger").token(header=_header(alg="EdDSA", kid="ed")),
-    )
-    yield BadToken("a point that is not on the curve", SIGNATURE, lambda: ec_key("off-curve").token())
-    yield BadToken("an RSA key of 1024 bits", SIGNATURE, lambda: weak().token())
-    yield BadToken("a key for encryption", SIGNATURE, lambda: rsa_key("encryption").token())
-    yield BadToken("a key whose private half is published", SIGNATURE, lambda: rsa_key("leaked").token())
-    yield BadToken(
-        "no key id where two keys match",
-        SIGNATURE,
-        lambda: ec_key("ec").token(header=_header(alg="ES256", kid=None)),
-    )
-    yield BadToken(
-        "no key id, and a stranger's key", SIGNATURE, lambda: stranger().token(header=_header(kid=None))
-    )
-    for label, kid in (
-        ("a number", 1),
-        ("a list", ["main"]),
-        ("empty", ""),
-        ("an object", {"main": 1}),
-        ("long", "k" * 201),
-    ):
-        yield BadToken(f"key id {label}", KEY_ID, signed(header=_header(kid=kid)))
-    yield BadToken("key id null", KEY_ID, signed(header={**_header(), "kid": None}))
-    for kid in ("../../../dev/null", "main' OR '1'='1", "main\0", "MAIN", " main", "/dev/null"):
-        yield BadToken(f"key id {kid!a}", SIGNATURE, signed(header=_header(kid=kid)))
-    for name, value in (
-        ("jwk", lambda: stranger().jwk),
-        ("jku", lambda: "http://127.0.0.1:1/keys"),
-        ("x5u", lambda: "http://127.0.0.1:1/chain.pem"),
-        ("x5c", lambda: ["MIIB"]),
-    ):
-        yield BadToken(
-            f"a stranger's key in {name}",
-            SIGNATURE,
-            partial(_stranger_with, name, value),
-        )
+def _keys() -> Corpus:
+    ours = ("ec", "stranger", "../../../dev/null", "main' OR '1'='1", "main\0", "MAIN", " main", "/dev/null")
+    inside: dict[str, Callable[[], Any]] = {
+        "jwk": lambda: stranger().jwk,
+        "jku": lambda: "http://127.0.0.1:1/keys",
+        "x5u": lambda: "http://127.0.0.1:1/chain.pem",
+        "x5c": lambda: ["MIIB"],
+    }
+    return {
+        SIGNATURE: {
+            "a stranger's key with its own id": lambda: stranger().token(),
+            "a stranger's key with our id": lambda: stranger().token(header=_header()),
+            "a stranger's key without an id": lambda: stranger().token(header=_header(kid=None)),
+            "a stranger's EC key": lambda: ec_key("ec-stranger").token(header=_header(alg="ES256", kid="ec")),
+            "a stranger's Edwards key": lambda: ed_key("ed-stranger").token(
+                header=_header(alg="EdDSA", kid="ed")
+            ),
+            "another of our keys with our id": lambda: rsa_key("leaked").token(header=_header()),
+            "no key id where two keys match": lambda: ec_key("ec").token(
+                header=_header(alg="ES256", kid=None)
+            ),
+            "a point that is not on the curve": lambda: ec_key("off-curve").token(),
+            "an RSA key of 1024 bits": lambda: weak().token(),
+            "a key for encryption": lambda: rsa_key("encryption").token(),
+            "a key whose private half is published": lambda: rsa_key("leaked").token(),
+            **{f"our key with the id {kid!a}": header(kid=kid) for kid in ours},
+            **{f"a stranger's key in {name}": partial(_stranger_with, name, inside[name]) for name in inside},
+        },
+        KEY_ID: {
+            **{
+                f"key id {str(kid)[:20]!r}": header(kid=kid) for kid in (1, ["main"], "", {"a": 1}, "k" * 201)
+            },
+            "key id null": null_header("kid"),
+        },
+    }
 
 
-def _headers() -> Iterator[BadToken]:
-    for label, value in (
-        ("of an extension", ["exp"]),
-        ("empty", []),
-        ("a string", "exp"),
-        ("of b64", ["b64"]),
-    ):
-        yield BadToken(f"crit {label}", HEADER, signed(header=_header(crit=value)))
-    yield BadToken("crit null", HEADER, signed(header={**_header(), "crit": None}))
-    yield BadToken("b64 false", HEADER, _unencoded)
-    yield BadToken("b64 false without crit", HEADER, signed(header=_header(b64=False)))
-    yield BadToken("b64 true", HEADER, signed(header=_header(b64=True)))
-    yield BadToken(
-        "zip",
-        HEADER,
-        lambda: main().token(zlib.compress(json.dumps(good_claims()).encode()), _header(zip="DEF")),
-    )
-    yield BadToken("enc", HEADER, signed(header=_header(enc="A128GCM")))
-    for type_ in ("logout+jwt", "dpop+jwt", "secevent+jwt", "JOSE", "", "JWT "):
-        yield BadToken(f"typ {type_!r}", TYPE, signed(header=_header(typ=type_)))
-    yield BadToken("typ a list", TYPE, signed(header=_header(typ=["JWT"])))
+def _stranger_with(name: str, value: Callable[[], Any]) -> str:
+    return stranger().token(header=_header(**{name: value()}))
+
+
+def _headers() -> Corpus:
+    types = ("logout+jwt", "dpop+jwt", "secevent+jwt", "JOSE", "", "JWT ", ["JWT"])
+    return {
+        HEADER: {
+            **{f"crit {value!r}": header(crit=value) for value in (["exp"], [], "exp", ["b64"])},
+            "crit null": null_header("crit"),
+            "b64 false": _unencoded,
+            "b64 false without crit": header(b64=False),
+            "b64 true": header(b64=True),
+            "zip": lambda: main().token(
+                zlib.compress(json.dumps(good_claims()).encode()), _header(zip="DEF")
+            ),
+            "enc": header(enc="A128GCM"),
+        },
+        TYPE: {f"typ {type_!r}": header(typ=type_) for type_ in types},
+    }
 
 
 def _unencoded() -> str:
@@ -320,99 +272,55 @@ def _unencoded() -> str:
     return f"{header}.{b64(payload)}.{b64(signature)}"
 
 
-def _shapes() -> Iterator[BadToken]:
-    def parts() -> list[str]:
-        return main().token().split(".")
-
-    yield BadToken("empty", SHAPE, lambda: "")
-    yield BadToken("a word", SHAPE, lambda: "token")
-    yield BadToken("dots only", SHAPE, lambda: "..")
-    yield BadToken("the signature stripped", SHAPE, lambda: ".".join(parts()[:2]))
-    yield BadToken("the signature emptied", SHAPE, lambda: ".".join(parts()[:2]) + ".")
-    yield BadToken("the header emptied", SHAPE, lambda: "." + ".".join(parts()[1:]))
-    yield BadToken("the payload emptied", SHAPE, lambda: "{0}..{2}".format(*parts()))
-    yield BadToken("four parts", SHAPE, lambda: main().token() + ".AAAA")
-    yield BadToken("five parts", SHAPE, lambda: main().token() + ".AAAA.AAAA")
-    yield BadToken(
-        "an encrypted token, compressed",
-        SHAPE,
-        lambda: ".".join(
-            [b64(json.dumps({"alg": "RSA-OAEP", "enc": "A128GCM", "zip": "DEF"}).encode()), *["AAAA"] * 4]
-        ),
-    )
-    yield BadToken(
-        "the JSON form",
-        SHAPE,
-        lambda: json.dumps(dict(zip(("protected", "payload", "signature"), parts(), strict=True))),
-    )
-    for label, space in (
-        ("space", " "),
-        ("tab", "\t"),
-        ("line feed", "\n"),
-        ("CRLF", "\r\n"),
-        ("NUL", "\0"),
-    ):
-        yield BadToken(f"a {label} before it", SHAPE, partial(_surrounded, space, ""))
-        yield BadToken(f"a {label} after it", SHAPE, partial(_surrounded, "", space))
-    yield BadToken("a space in it", SHAPE, lambda: main().token().replace(".", ". ", 1))
-    yield BadToken("the scheme before it", SHAPE, lambda: "Bearer " + main().token())
-    yield BadToken("another token after a comma", SHAPE, lambda: f"{main().token()},{main().token()}")
-    yield BadToken("padding", SHAPE, lambda: "{}.{}.{}==".format(*parts()))
-    yield BadToken("base64 with + and /", SHAPE, lambda: "{}.{}.+/{}".format(*parts()))
-    yield BadToken("percent signs", SHAPE, lambda: main().token().replace(".", "%2E"))
-    yield BadToken("an impossible length", BASE64, _with_impossible_length)
-    yield BadToken("unused bits set in the signature", CANONICAL, lambda: _with_unused_bits(main().token()))
-    yield BadToken("unused bits set in the header", CANONICAL, _header_with_unused_bits)
-    yield BadToken("too long", LONG, lambda: main().token(good_claims(filler="x" * 13_000)))
-    yield BadToken("a million characters", LONG, lambda: "A" * 1_000_000)
-    yield BadToken("a million dots", LONG, lambda: "." * 1_000_000)
-    for label, text in (
-        ("a non-ASCII letter", "é"),
-        ("a full-width dot", "．"),
-        ("a lone surrogate", "\udc80"),
-        ("a zero-width space", "\u200b"),
-    ):
-        yield BadToken(label, NOT_ASCII, partial(_surrounded, "", text))
-    yield BadToken("half a signature", SIGNATURE, lambda: "{}.{}.{}".format(*parts()[:2], parts()[2][:172]))
-    yield BadToken(
-        "a signature twice as long",
-        SIGNATURE,
-        lambda: "{}.{}.{}".format(*parts()[:2], b64(_raw(parts()[2]) * 2)),
-    )
-    yield BadToken(
-        "a signature of zeros", SIGNATURE, lambda: "{}.{}.{}".format(*parts()[:2], b64(bytes(256)))
-    )
-    yield BadToken(
-        "an EC signature of zeros",
-        SIGNATURE,
-        lambda: compact(_header(alg="ES256", kid="ec"), good_claims(), lambda data: bytes(64)),
-    )
-    yield BadToken(
-        "an Edwards signature of zeros",
-        SIGNATURE,
-        lambda: compact(_header(alg="EdDSA", kid="ed"), good_claims(), lambda data: bytes(64)),
-    )
-    yield BadToken(
-        "another token's signature",
-        SIGNATURE,
-        lambda: "{}.{}.{}".format(*parts()[:2], main().token(good_claims(sub="bob")).split(".")[2]),
-    )
-    yield BadToken(
-        "another token's payload",
-        SIGNATURE,
-        lambda: _with_payload_of(good_claims(sub="bob")),
-    )
+def _parts() -> list[str]:
+    return main().token().split(".")
 
 
-def _with_payload_of(claims: dict[str, Any]) -> str:
-    header, _, signature = main().token().split(".")
-    return f"{header}.{main().token(claims).split('.')[1]}.{signature}"
+def _shapes() -> Corpus:
+    encrypted = b64(json.dumps({"alg": "RSA-OAEP", "enc": "A128GCM", "zip": "DEF"}).encode())
+    spaces = (" ", "\t", "\n", "\r\n", "\0")
+    return {
+        SHAPE: {
+            "empty": lambda: "",
+            "a word": lambda: "token",
+            "dots only": lambda: "..",
+            "the signature stripped": lambda: ".".join(_parts()[:2]),
+            "the signature emptied": lambda: ".".join(_parts()[:2]) + ".",
+            "the header emptied": lambda: "." + ".".join(_parts()[1:]),
+            "the payload emptied": lambda: "{0}..{2}".format(*_parts()),
+            "four parts": lambda: main().token() + ".AAAA",
+            "five parts": lambda: main().token() + ".AAAA.AAAA",
+            "an encrypted token, compressed": lambda: ".".join([encrypted, *["AAAA"] * 4]),
+            "the JSON form": lambda: json.dumps(
+                dict(zip(("protected", "payload", "signature"), _parts(), strict=True))
+            ),
+            **{f"{space!r} before it": partial(_surrounded, space, "") for space in spaces},
+            **{f"{space!r} after it": partial(_surrounded, "", space) for space in spaces},
+            "a space in it": lambda: main().token().replace(".", ". ", 1),
+            "the scheme before it": lambda: "Bearer " + main().token(),
+            "another token after a comma": lambda: f"{main().token()},{main().token()}",
+            "padding": lambda: "{}.{}.{}==".format(*_parts()),
+            "base64 with + and /": lambda: "{}.{}.+/{}".format(*_parts()),
+            "percent signs": lambda: main().token().replace(".", "%2E"),
+        },
+        # A part whose length is not possible in base64.
+        BASE64: {"an impossible length": lambda: "{}.{}.AAAAA".format(*_parts())},
+        CANONICAL: {
+            "unused bits set in the signature": lambda: _with_unused_bits(main().token()),
+            "unused bits set in the header": _header_with_unused_bits,
+        },
+        LONG: {
+            "too long": lambda: main().token(good_claims(filler="x" * 13_000)),
+            "a million characters": lambda: "A" * 1_000_000,
+            "a million dots": lambda: "." * 1_000_000,
+        },
+        # A letter, a full-width dot, a lone surrogate and a zero-width space.
+        NOT_ASCII: {f"{text!a} after it": partial(_surrounded, "", text) for text in "é．\udc80\u200b"},
+    }
 
 
-def _with_impossible_length() -> str:
-    """A part whose length is not possible in base64."""
-    header, payload, _ = main().token().split(".")
-    return f"{header}.{payload}.AAAAA"
+def _surrounded(before: str, after: str) -> str:
+    return before + main().token() + after
 
 
 def _with_unused_bits(token: str) -> str:
@@ -429,109 +337,117 @@ def _header_with_unused_bits() -> str:
     return f"{_with_unused_bits(header)}.{payload}.{signature}"
 
 
-def _documents() -> Iterator[BadToken]:
+def _changes() -> Corpus:
+    return {
+        SIGNATURE: {
+            "half a signature": lambda: _with_signature(_raw(_parts()[2])[:129]),
+            "a signature twice as long": lambda: _with_signature(_raw(_parts()[2]) * 2),
+            "a signature of zeros": lambda: _with_signature(bytes(256)),
+            "an EC signature of zeros": partial(_signed_with_zeros, "ES256", "ec"),
+            "an Edwards signature of zeros": partial(_signed_with_zeros, "EdDSA", "ed"),
+            "another token's signature": lambda: ".".join([*_parts()[:2], _parts_of_bob()[2]]),
+            "another token's payload": lambda: ".".join([_parts()[0], _parts_of_bob()[1], _parts()[2]]),
+        }
+    }
+
+
+def _with_signature(signature: bytes) -> str:
+    return ".".join([*_parts()[:2], b64(signature)])
+
+
+def _signed_with_zeros(algorithm: str, kid: str) -> str:
+    return compact(_header(alg=algorithm, kid=kid), good_claims(), lambda data: bytes(64))
+
+
+def _parts_of_bob() -> list[str]:
+    return main().token(good_claims(sub="bob")).split(".")
+
+
+def _documents() -> Corpus:
     good = json.dumps(good_claims()).encode()
-    for label, document in (
-        ("not JSON", b"claims"),
-        ("nothing", b" "),
-        ("a list", b"[" + good + b"]"),
-        ("a text", b'"ann"'),
-        ("null", b"null"),
-        ("cut off", good[:-1]),
-        ("two objects", good + good),
-        ("not UTF-8", good.replace(b"ann", b"\xff\xfe")),
-        ("UTF-16", good.decode().encode("utf-16")),
-        ("with a byte order mark", b"\xef\xbb\xbf" + good),
-        ("nested deeply", b'{"a":' * 1000 + b"1" + b"}" * 1000),
-        ("of many lists", good[:-1] + b',"x":[' + b"[]," * 500 + b"1]}"),
-        ("NaN", good.replace(b'"ann"', b'"ann","x":NaN')),
-        ("Infinity", good.replace(b'"ann"', b'"ann","x":Infinity')),
-        ("single quotes", good.replace(b'"', b"'")),
-        ("a trailing comma", good[:-1] + b",}"),
-        ("a number of 5000 digits", good[:-1] + b',"x":' + b"9" * 5000 + b"}"),
-        ("the user twice", good[:-1] + b',"sub":"admin"}'),
-        ("the expiry twice", good[:-1] + b',"exp":9999999999}'),
-        ("a duplicate name in a nested object", good[:-1] + b',"x":{"y":1,"y":2}}'),
-        ("a duplicate name with escapes", good[:-1] + b',"\\u0073ub":"admin"}'),
-    ):
-        yield BadToken(f"claims {label}", JSON, signed(document))
-    header = json.dumps(_header()).encode()
-    for label, document in (
-        ("not JSON", b"header"),
-        ("a list", b"[" + header + b"]"),
-        ("not UTF-8", header.replace(b"main", b"\xff\xfe")),
-        ("UTF-16", header.decode().encode("utf-16")),
-        ("the algorithm twice", header[:-1] + b',"alg":"none"}'),
-        ("the key id twice", header[:-1] + b',"kid":"ec"}'),
-        ("nested deeply", b'{"a":' * 1000 + b"1" + b"}" * 1000),
-    ):
-        yield BadToken(f"header {label}", JSON, signed(header=document))
+    head = json.dumps(_header()).encode()
+    claim_documents = {
+        "not JSON": b"claims",
+        "nothing": b" ",
+        "a list": b"[" + good + b"]",
+        "a text": b'"ann"',
+        "null": b"null",
+        "cut off": good[:-1],
+        "two objects": good + good,
+        "not UTF-8": good.replace(b"ann", b"\xff\xfe"),
+        "UTF-16": good.decode().encode("utf-16"),
+        "with a byte order mark": b"\xef\xbb\xbf" + good,
+        "nested deeply": b'{"a":' * 1000 + b"1" + b"}" * 1000,
+        "of many lists": good[:-1] + b',"x":[' + b"[]," * 500 + b"1]}",
+        "NaN": good.replace(b'"ann"', b'"ann","x":NaN'),
+        "Infinity": good.replace(b'"ann"', b'"ann","x":Infinity'),
+        "single quotes": good.replace(b'"', b"'"),
+        "a trailing comma": good[:-1] + b",}",
+        "a number of 5000 digits": good[:-1] + b',"x":' + b"9" * 5000 + b"}",
+        "the user twice": good[:-1] + b',"sub":"admin"}',
+        "the expiry twice": good[:-1] + b',"exp":9999999999}',
+        "a duplicate name in a nested object": good[:-1] + b',"x":{"y":1,"y":2}}',
+        "a duplicate name with escapes": good[:-1] + b',"\\u0073ub":"admin"}',
+    }
+    header_documents = {
+        "not JSON": b"header",
+        "a list": b"[" + head + b"]",
+        "not UTF-8": head.replace(b"main", b"\xff\xfe"),
+        "UTF-16": head.decode().encode("utf-16"),
+        "the algorithm twice": head[:-1] + b',"alg":"none"}',
+        "the key id twice": head[:-1] + b',"kid":"ec"}',
+        "nested deeply": b'{"a":' * 1000 + b"1" + b"}" * 1000,
+    }
+    return {
+        JSON: {
+            **{f"claims {label}": signed(document) for label, document in claim_documents.items()},
+            **{f"header {label}": signed(header=document) for label, document in header_documents.items()},
+        }
+    }
 
 
-def _origins() -> Iterator[BadToken]:
-    for label, issuer in (
-        ("missing", None),
-        ("another", "https://login.example.org/realms/team"),
-        ("with an extra slash", ISSUER + "/"),
-        ("in upper case", ISSUER.upper()),
-        ("with a space", ISSUER + " "),
-        ("truncated", ISSUER[:-1]),
-        ("with a suffix", ISSUER + ".evil.example"),
-        ("empty", ""),
-        ("a list", [ISSUER]),
-        ("a number", 1),
-        ("an object", {"iss": ISSUER}),
-    ):
-        yield BadToken(f"issuer {label}", ISSUED_BY, claims(iss=issuer))
-    for label, audience in (
-        ("missing", None),
-        ("another", "https://other.example.com/mcp"),
-        ("with an extra slash", AUDIENCE + "/"),
-        ("in upper case", AUDIENCE.upper()),
-        ("truncated", AUDIENCE[:-1]),
-        ("with a suffix", AUDIENCE + ".evil"),
-        ("empty", ""),
-        ("an empty list", []),
-        ("a list of others", ["https://other.example.com/mcp", "account"]),
-        ("a list with a number", [AUDIENCE, 1]),
-        ("a list in a list", [[AUDIENCE]]),
-        ("an object", {AUDIENCE: True}),
-        ("true", True),
-        ("several in one string", f"{AUDIENCE} account"),
-    ):
-        yield BadToken(f"audience {label}", ISSUED_FOR, claims(aud=audience))
-    yield BadToken("audience null", ISSUED_FOR, signed({**good_claims(), "aud": None}))
-    yield BadToken(
-        "bound to a key", BOUND, claims(cnf={"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"})
-    )
+def _origins() -> Corpus:
+    issuers: list[Any] = [
+        *(None, "", 1, [ISSUER], {"iss": ISSUER}, "https://login.example.org/realms/team"),
+        *(ISSUER + "/", ISSUER.upper(), ISSUER + " ", ISSUER[:-1], ISSUER + ".evil.example"),
+    ]
+    elsewhere = "https://other.example.com/mcp"
+    audiences: list[Any] = [
+        *(None, "", [], True, {AUDIENCE: True}, [AUDIENCE, 1], [[AUDIENCE]], elsewhere),
+        *(AUDIENCE + "/", AUDIENCE.upper(), AUDIENCE[:-1], AUDIENCE + ".evil", f"{AUDIENCE} account"),
+        [elsewhere, "account"],
+    ]
+    bound = claims(cnf={"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"})
+    return {
+        ISSUED_BY: {f"issuer {issuer!r}": claims(iss=issuer) for issuer in issuers},
+        ISSUED_FOR: {
+            **{f"audience {audience!r}": claims(aud=audience) for audience in audiences},
+            "audience null": null_claim("aud"),
+        },
+        BOUND: {"bound to a key": bound},
+    }
 
 
-def _times() -> Iterator[BadToken]:
+def _times() -> Corpus:
     now = int(NOW)
-    for label, time in (
-        ("exactly the leeway ago", now - 30),
-        ("an hour ago", now - 3600),
-        ("in 1970", 0),
-        ("slightly more than the leeway ago", NOW - 30.001),
-    ):
-        yield BadToken(f"expired {label}", EXPIRED, claims(exp=time))
-    yield BadToken("expiry missing", NO_EXPIRY, claims(exp=None))
-    for name in ("exp", "nbf", "iat"):
-        for label, value in (
-            ("a string", str(now + 600)),
-            ("true", True),
-            ("a list", [now + 600]),
-            ("an object", {"at": now}),
-            ("negative", -1),
-            ("beyond all dates", 10**18),
-            ("of 400 digits", 10**400),
-        ):
-            yield BadToken(f"{name} {label}", f"{name} is not a valid time", claims(**{name: value}))
-        yield BadToken(f"{name} null", f"{name} is not a valid time", signed({**good_claims(), name: None}))
-        yield BadToken(f"{name} infinite", f"{name} is not a valid time", partial(_with_infinite, name))
-    for name in ("nbf", "iat"):
-        for label, time in (("slightly too late", NOW + 30.001), ("in an hour", now + 3600)):
-            yield BadToken(f"{name} {label}", EARLY, claims(**{name: time}))
+    invalid: list[Any] = [str(now + 600), True, [now + 600], {"at": now}, -1, 10**18, 10**400]
+    return {
+        EXPIRED: {f"exp {time}": claims(exp=time) for time in (now - 30, now - 3600, 0, NOW - 30.001)},
+        NO_EXPIRY: {"expiry missing": claims(exp=None)},
+        EARLY: {
+            f"{name} {time}": claims(**{name: time})
+            for name in ("nbf", "iat")
+            for time in (NOW + 30.001, now + 3600)
+        },
+        **{
+            f"{name} is not a valid time": {
+                **{f"{name} {str(value)[:20]!r}": claims(**{name: value}) for value in invalid},
+                f"{name} null": null_claim(name),
+                f"{name} infinite": partial(_with_infinite, name),
+            }
+            for name in ("exp", "nbf", "iat")
+        },
+    }
 
 
 def _with_infinite(name: str) -> str:
@@ -539,44 +455,25 @@ def _with_infinite(name: str) -> str:
     return main().token(text.encode())
 
 
-def _users() -> Iterator[BadToken]:
-    for label, user in (
-        ("missing", None),
-        ("empty", ""),
-        ("too long", "a" * 201),
-        ("a list", ["ann"]),
-        ("a number", 7),
-        ("true", True),
-        ("an object", {"name": "ann"}),
-    ):
-        yield BadToken(f"user {label}", USER, claims(sub=user))
-    yield BadToken("user null", USER, signed({**good_claims(), "sub": None}))
-    for label, user in (
-        ("with a line feed", "ann\nadmin"),
-        ("with NUL", "ann\0"),
-        ("with an escape", "ann\x1b[31m"),
-        ("with DEL", "ann\x7f"),
-        ("with a Latin-1 control character", "ann\x9b"),
-        ("with a line separator", "ann\u2028admin"),
-        ("with a lone surrogate", "ann\ud800"),
-        ("with a right-to-left override", "ann\u202enimda"),
-        ("with a zero-width space", "an\u200bn"),
-        ("a space", " "),
-        ("with a leading space", " ann"),
-        ("with a trailing space", "ann "),
-    ):
-        yield BadToken(f"user {label}", NAME, claims(sub=user))
-    for label, scopes in (
-        ("a list", {"scope": ["dittybag:read"]}),
-        ("a number", {"scope": 1}),
-        ("an object", {"scope": {"dittybag:read": True}}),
-        ("true", {"scope": True}),
-        ("a list with a number", {"scp": ["dittybag:read", 1]}),
-        ("a list in a list", {"scp": [["dittybag:read"]]}),
-        ("an object instead of a list", {"scp": {"dittybag:read": True}}),
-    ):
-        yield BadToken(f"scope {label}", SCOPES, claims(**scopes))
-    yield BadToken("scope null", SCOPES, signed({**good_claims(), "scope": None}))
+def _users() -> Corpus:
+    users: list[Any] = [None, "", "a" * 201, ["ann"], 7, True, {"name": "ann"}]
+    # A control character, a line separator, a lone surrogate, a right-to-left override, a zero-width space.
+    hidden = ("\n", "\0", "\x1b[31m", "\x7f", "\x9b", "\u2028", "\ud800", "\u202e", "\u200b")
+    names = [*(f"ann{text}admin" for text in hidden), " ", " ann", "ann "]
+    scopes: list[Any] = [["dittybag:read"], 1, {"dittybag:read": True}, True]
+    lists: list[Any] = [["dittybag:read", 1], [["dittybag:read"]], {"dittybag:read": True}]
+    return {
+        USER: {
+            **{f"user {str(user)[:20]!r}": claims(sub=user) for user in users},
+            "user null": null_claim("sub"),
+        },
+        NAME: {f"user {name!a}": claims(sub=name) for name in names},
+        SCOPES: {
+            **{f"scope {value!r}": claims(scope=value) for value in scopes},
+            **{f"scp {value!r}": claims(scp=value) for value in lists},
+            "scope null": null_claim("scope"),
+        },
+    }
 
 
-BAD_TOKENS = list(_all_bad_tokens())
+BAD_TOKENS = list(all_bad_tokens())
