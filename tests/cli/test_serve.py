@@ -122,11 +122,3 @@ def test_a_file_that_is_not_a_database_is_left_unchanged(tmp_path: Path) -> None
     assert "This file is not a Dittybag database" in result.stderr
     assert str(file) in result.stderr
     assert file.read_bytes() == before
-
-
-def test_help_lists_all_options_in_short_lines(tmp_path: Path) -> None:
-    text = dittybag(tmp_path, "serve", "--help").stdout
-    for option in ("--profile", "--project", "--workspace", "--db", "--read-only", "--toolsets"):
-        assert option in text
-    assert max(map(len, text.splitlines())) <= 90
-    assert dittybag(tmp_path, "serve", "-h").stdout == text

@@ -8,7 +8,6 @@ import pytest
 
 from tests.http.plain_http_client import (
     EVENTS,
-    META,
     HttpReply,
     PlainHttpClient,
     PlainHttpSession,
@@ -252,24 +251,6 @@ def test_a_request_is_not_cancelled_by_another_session(client: PlainHttpClient) 
     assert reply.messages()[-1]["result"]["content"][0]["text"] == "released"
 
 
-def test_requests_to_the_client_are_sent_on_the_stream_and_answered_by_a_post(
-    client: PlainHttpClient,
-) -> None:
-    session = client.session(elicitation={"form": {}}, sampling={})
-    reply = session.use("test_elicitation", {"message": "Who?"}, id="e")
-    question = reply.message()
-    assert question["method"] == "elicitation/create"
-    content = {"username": "ann", "email": "ann@example.org"}
-    assert send_result(session, question, {"action": "accept", "content": content}).status == 202
-    assert '"username": "ann"' in reply.messages()[-1]["result"]["content"][0]["text"]
-    reply = session.use("test_sampling", {"prompt": "Well?"}, id="s")
-    question = reply.message()
-    assert question["method"] == "sampling/createMessage"
-    sampled = {"role": "assistant", "content": {"type": "text", "text": "Yes"}, "model": "m"}
-    assert send_result(session, question, sampled).status == 202
-    assert reply.messages()[-1]["result"]["content"][0]["text"] == "LLM response: Yes"
-
-
 def send_result(session: PlainHttpSession, question: Any, result: Any) -> HttpReply:
     return session.post({"jsonrpc": "2.0", "id": question["id"], "result": result})
 
@@ -293,11 +274,3 @@ def test_a_request_to_the_client_can_be_answered_after_resuming(client: PlainHtt
         question = resumed.message()
     assert send_result(session, question, {"action": "cancel"}).status == 202
     assert "action=cancel" in resumed.messages()[-1]["result"]["content"][0]["text"]
-
-
-def test_a_client_without_elicitation_is_not_asked(client: PlainHttpClient) -> None:
-    for session in (client.session(), None):
-        reply = (session or client).use("test_elicitation", {"message": "Who?"}, id="e")
-        assert reply.media_type == "application/json"
-    logs: Any = {f"{META}logLevel": "debug"}
-    assert client.use("test_elicitation", {"message": "Who?"}, id="e", **logs).error() == (400, -32021, "e")

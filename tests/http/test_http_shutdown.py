@@ -70,13 +70,6 @@ def try_until(deadline: float, client: PlainHttpClient) -> None:
         client.use("echo", {"text": "late"}).close()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_exit_status_is_zero(tmp_path: Path, number: signal.Signals) -> None:
-    with SpawnedServer.product(tmp_path) as running:
-        running.request_shutdown(number)
-        assert running.wait_for_exit(EXIT_SECONDS) == 0
-
-
 @pytest.mark.parametrize("profile", ["all", "tasks"])
 def test_the_product_exits_with_open_streams(tmp_path: Path, profile: str) -> None:
     with (

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.http.plain_http_client import (
-    BOTH,
     JSON,
     META,
     Pairs,
@@ -129,14 +128,3 @@ def test_special_characters_cannot_break_out_of_an_event(client: PlainHttpClient
     text = "a\r\nb\n\ndata: c\rid: 9\u2028\u2029\x00\U0001f92f"
     reply = client.session().post(call("echo", {"text": text}), (JSON, ("Accept", "text/event-stream")))
     assert reply.result()["content"][0]["text"] == text
-
-
-def test_a_connection_serves_several_requests(client: PlainHttpClient) -> None:
-    import http.client
-
-    connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=10)
-    for number in range(50):
-        body = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % number
-        connection.request("POST", "/mcp", body, dict([JSON, BOTH]))
-        assert connection.getresponse().read() == b'{"jsonrpc":"2.0","id":%d,"result":{}}' % number
-    connection.close()

@@ -105,35 +105,6 @@ def accept(**content: Any) -> dict[str, Any]:
 # Handshake revisions
 
 
-@pytest.mark.parametrize("version", [V2025_06_18, V2025_11_25])
-async def test_a_handler_asks_the_client_and_continues_with_the_answer(version: str) -> None:
-    async with MemoryClient(asking_server(), version, capabilities=ALL_CAPABILITIES) as client:
-        _, future = client.start("tools/call", {"name": "greet"})
-        form = await client.next()
-        assert form["method"] == "elicitation/create"
-        assert form["params"]["message"] == "Who are you?"
-        assert form["params"]["requestedSchema"]["required"] == ["name"]
-        client.respond(form, accept(name="Ada"))
-        sampling = await client.next()
-        assert sampling["method"] == "sampling/createMessage"
-        assert sampling["params"] == {
-            "messages": [{"role": "user", "content": {"type": "text", "text": "Greet Ada"}}],
-            "maxTokens": 50,
-        }
-        client.respond(sampling, SAMPLED)
-        assert (await future)["result"]["content"][0]["text"] == "Ada: Paris"
-
-
-async def test_several_questions_are_sent_together() -> None:
-    async with MemoryClient(asking_server(), V2025_11_25, capabilities=ALL_CAPABILITIES) as client:
-        _, future = client.start("tools/call", {"name": "together"})
-        asked = {(message := await client.next())["method"]: message for _ in range(3)}
-        client.respond(asked["roots/list"], {"roots": [{"uri": "file:///home"}]})
-        client.respond(asked["sampling/createMessage"], SAMPLED)
-        client.respond(asked["elicitation/create"], accept(name="Ada"))
-        assert (await future)["result"]["content"][0]["text"] == "Ada, Paris, file:///home"
-
-
 @pytest.mark.parametrize("version", [V2025_11_25, V2026_07_28])
 async def test_a_url_elicitation_has_the_form_of_the_revision(version: str) -> None:
     async with MemoryClient(asking_server(), version, capabilities=ALL_CAPABILITIES) as client:

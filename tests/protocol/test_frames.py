@@ -35,9 +35,13 @@ async def error_response_to(frame: bytes, version: str = V2025_11_25) -> Any:
     return response
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
+def ping(params: bytes = b"{}", id: bytes = b"5") -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"method":"ping","params":%b}' % (id, params)
+
+
+#: Frames by the code of the error that answers each, and the id in it.
+INVALID: dict[tuple[int, int | None], list[bytes]] = {
+    (-32700, None): [
         b"{",
         b"nonsense",
         b'{"jsonrpc":"2.0","id":1,"method":"ping"',
@@ -47,40 +51,48 @@ async def error_response_to(frame: bytes, version: str = V2025_11_25) -> Any:
         b"\x00",
         b"{'a': 1}",
     ],
-)
-async def test_invalid_json_gets_one_parse_error(frame: bytes) -> None:
-    response = await error_response_to(frame)
-    assert response["error"]["code"] == -32700
+    (-32700, 5): [
+        ping(b'{"x":NaN}'),
+        ping(b'{"x":1e999}'),
+        ping(b'{"x":' + b"9" * 5000 + b"}"),
+        ping(b'{"x":"\xff"}'),
+        ping(b'{"x":"\x01"}'),
+    ],
+    (-32600, 5): [
+        ping(b'{"x":1,"x":2}'),
+        ping(b'{"x":"a:b","y":[{"z":1,"z":2}]}'),
+        ping(b'{"a":' * 3000 + b"1" + b"}" * 3000),
+        b'{"method":"ping","params":' + b"[" * 3000 + b"]" * 3000 + b',"jsonrpc":"2.0","id":5}',
+        b'{"jsonrpc":"1.0","id":5,"method":"ping"}',
+        b'{"id":5,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":5,"method":7}',
+        b'{"jsonrpc":"2.0","id":5,"method":null}',
+        b'{"jsonrpc":"2.0","id":5}',
+    ],
+    (-32602, 5): [ping(b"[]"), ping(b'"x"'), ping(b'{"_meta":[]}'), ping(b'{"x":"\\ud800"}')],
+    (-32601, 5): [
+        b'{"jsonrpc":"2.0","id":5,"method":"\\ud800"}',
+        b'{"jsonrpc":"2.0","id":5,"method":"' + b"x" * 100_000 + b'"}',
+    ],
+    # Ids that cannot be returned.
+    (-32600, None): [
+        *(ping(id=each) for each in (b"1.0", b"1.5", b"true", b"null", b"[]", b"{}")),
+        *(ping(id=each) for each in (b'"\\ud800"', b'"' + b"i" * 2000 + b'"')),
+        b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}',
+    ],
+}
 
 
 @pytest.mark.parametrize(
-    ("frame", "code"),
-    [
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":NaN}}', -32700),
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":1e999}}', -32700),
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":' + b"9" * 5000 + b"}}", -32700),
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":"\xff"}}', -32700),
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":"\x01"}}', -32700),
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":1,"x":2}}', -32600),
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":"a:b","y":[{"z":1,"z":2}]}}', -32600),
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":' + b'{"a":' * 3000 + b"1" + b"}" * 3001, -32600),
-        (b'{"method":"ping","params":' + b"[" * 3000 + b"]" * 3000 + b',"jsonrpc":"2.0","id":5}', -32600),
-        (b'{"jsonrpc":"1.0","id":5,"method":"ping"}', -32600),
-        (b'{"id":5,"method":"ping"}', -32600),
-        (b'{"jsonrpc":"2.0","id":5,"method":7}', -32600),
-        (b'{"jsonrpc":"2.0","id":5,"method":null}', -32600),
-        (b'{"jsonrpc":"2.0","id":5}', -32600),
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":[]}', -32602),
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":"x"}', -32602),
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"_meta":[]}}', -32602),
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":"\\ud800"}}', -32602),
-        (b'{"jsonrpc":"2.0","id":5,"method":"\\ud800"}', -32601),
-        (b'{"jsonrpc":"2.0","id":5,"method":"' + b"x" * 100_000 + b'"}', -32601),
-    ],
+    ("frame", "expected"),
+    [(frame, expected) for expected, frames in INVALID.items() for frame in frames],
+    ids=lambda value: str(value)[:60],
 )
-async def test_an_invalid_request_gets_an_error_with_its_id(frame: bytes, code: int) -> None:
+async def test_an_invalid_frame_gets_one_error_with_the_id_that_can_be_read(
+    frame: bytes, expected: tuple[int, int | None]
+) -> None:
     response = await error_response_to(frame)
-    assert (response["id"], response["error"]["code"]) == (5, code)
+    assert (response["error"]["code"], response.get("id")) == expected
     assert len(response["error"]["message"]) < 3000
 
 
@@ -95,15 +107,6 @@ async def test_the_nesting_of_objects_and_arrays_is_limited(
     nested = opening * (depth // levels) + b"1" + closing * (depth // levels)
     (response,) = await responses_to(b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":%b}}' % nested)
     assert (response["id"], response.get("error", {}).get("code")) == (5, code)
-
-
-@pytest.mark.parametrize(
-    "request_id", [b"1.0", b"1.5", b"true", b"null", b"[]", b"{}", b'"\\ud800"', b'"' + b"i" * 2000 + b'"']
-)
-async def test_an_invalid_id_gets_an_error_without_an_id(request_id: bytes) -> None:
-    response = await error_response_to(b'{"jsonrpc":"2.0","id":' + request_id + b',"method":"ping"}')
-    assert response["error"]["code"] == -32600
-    assert response.get("id") is None
 
 
 @pytest.mark.parametrize("request_id", [0, -1, 2**53, 10**30, "", "7", "ü", "a b", "\u2028"])
@@ -122,12 +125,6 @@ async def test_without_a_readable_id_the_error_has_a_null_id_only_where_the_revi
     version: str, *, has_null_id: bool
 ) -> None:
     assert ("id" in await error_response_to(b"{", version)) == has_null_id
-
-
-async def test_a_duplicate_id_gets_an_error_without_an_id() -> None:
-    response = await error_response_to(b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}')
-    assert response["error"]["code"] == -32600
-    assert response.get("id") is None
 
 
 @pytest.mark.parametrize(
