@@ -9,11 +9,10 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta, Struct
 
-from dittybag.protocol.client_input import Elicit, ElicitUrl, ListRoots, SampleModel, SamplingMessage
+from dittybag.protocol.client_input import Elicit, ListRoots, SampleModel, SamplingMessage
 from dittybag.protocol.eras.versions import (
     V2024_11_05,
     V2025_03_26,
-    V2025_06_18,
     V2025_11_25,
     V2026_07_28,
 )
@@ -28,7 +27,6 @@ from tests.protocol.memory_client import MemoryClient
 
 ALL_CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 SAMPLED = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m"}
-ASKING_VERSIONS = [V2025_06_18, V2025_11_25, V2026_07_28]
 
 
 class PersonForm(Struct):
@@ -62,10 +60,6 @@ def asking_server(state_key: bytes | None = None) -> Server:
             {"name": Elicit("Name?", PersonForm), "model": question, "roots": ListRoots()}
         )
         return f"{answers['name'].content['name']}, {answers['model'].text}, {answers['roots'].roots[0].uri}"
-
-    @server.tool("visit")
-    async def visit(arguments: object, ctx: Context) -> str:
-        return (await ctx.elicit_url("Log in", "https://example.org/login")).action
 
     @server.tool("careful")
     async def careful(arguments: object, ctx: Context) -> str:
@@ -103,19 +97,6 @@ def accept(**content: Any) -> dict[str, Any]:
 
 
 # Handshake revisions
-
-
-@pytest.mark.parametrize("version", [V2025_11_25, V2026_07_28])
-async def test_a_url_elicitation_has_the_form_of_the_revision(version: str) -> None:
-    async with MemoryClient(asking_server(), version, capabilities=ALL_CAPABILITIES) as client:
-        if version == V2026_07_28:
-            first = await client.request("tools/call", {"name": "visit"})
-            params = first["inputRequests"]["input-1"]["params"]
-        else:
-            client.start("tools/call", {"name": "visit"})
-            params = (await client.next())["params"]
-    assert (params["mode"], params["url"]) == ("url", "https://example.org/login")
-    assert ("elicitationId" in params) == (version == V2025_11_25)
 
 
 async def test_an_error_from_the_client_reaches_the_handler_or_the_model() -> None:
@@ -272,23 +253,18 @@ async def test_a_missing_capability_has_a_separate_error_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "form", "url"),
-    [
-        ({}, True, False),
-        ({"form": {}}, True, False),
-        ({"url": {}}, False, True),
-        ({"form": {}, "url": {}}, True, True),
-    ],
+    ("declared", "is_supported"),
+    [({}, True), ({"form": {}}, True), ({"form": {}, "url": {}}, True), ({"url": {}}, False)],
 )
 @pytest.mark.parametrize("version", [V2025_11_25, V2026_07_28])
-async def test_form_and_url_elicitation_are_separate_capabilities(
-    version: str, declared: dict[str, Any], *, form: bool, url: bool
+async def test_a_form_needs_a_capability_of_its_own(
+    version: str, declared: dict[str, Any], *, is_supported: bool
 ) -> None:
     server = Server("kinds", "1")
-    server.tool("kinds")(lambda arguments, ctx: f"{ctx.can_ask(Elicit)} {ctx.can_ask(ElicitUrl)}")
+    server.tool("kinds")(lambda arguments, ctx: str(ctx.can_ask(Elicit)))
     async with MemoryClient(server, version, capabilities={"elicitation": declared}) as client:
         result = await client.call("kinds")
-    assert result["content"][0]["text"] == f"{form} {url}"
+    assert result["content"][0]["text"] == str(is_supported)
 
 
 async def test_a_rejected_question_uses_the_error_format_of_the_tool() -> None:

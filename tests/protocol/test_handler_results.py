@@ -32,7 +32,7 @@ from dittybag.protocol.types import (
     Text,
     ToolResult,
 )
-from dittybag.protocol.wire_errors import InvalidParams, ToolError, UrlElicitationRequired
+from dittybag.protocol.wire_errors import InvalidParams, ToolError
 from tests.protocol.engine_servers import full_server
 from tests.protocol.memory_client import MemoryClient
 
@@ -296,26 +296,6 @@ async def test_a_server_has_only_the_methods_of_its_capabilities() -> None:
         for method in ("prompts/list", "resources/list", "completion/complete", "logging/setLevel"):
             assert (await client.error(method))["code"] == -32601
         assert (await client.request("initialize", {}))["capabilities"] == {"tools": {"listChanged": True}}
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_url_elicitation_required_has_an_error_code_only_in_one_revision(version: str) -> None:
-    server = full_server()
-
-    @server.tool("login")
-    def login(arguments: object, ctx: Context) -> str:
-        raise UrlElicitationRequired(
-            [{"mode": "url", "message": "Log in", "url": "https://example.org", "elicitationId": "1"}]
-        )
-
-    async with MemoryClient(server, version) as client:
-        response = await client.exchange("tools/call", {"name": "login"})
-    if version == V2025_11_25:
-        assert response["error"]["code"] == -32042
-        assert response["error"]["data"]["elicitations"][0]["url"] == "https://example.org"
-    else:
-        assert response["result"]["isError"] is True
-        assert "https://example.org" in response["result"]["content"][0]["text"]
 
 
 async def test_a_protocol_error_from_a_handler_reaches_the_client_unchanged() -> None:

@@ -46,7 +46,7 @@ def _convert_answer(question: Question[Any], answer: Any, kind: type[T]) -> T:
 
 
 class ElicitationResult(Struct, frozen=True, rename="camel"):
-    """The user's response to a form or URL. `content` is set only if a form was accepted."""
+    """The user's response to a form. `content` is set only if it was accepted."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, str | int | float | bool | list[str] | None] | None = None
@@ -101,23 +101,6 @@ class Elicit(Struct, frozen=True):
             listed = "; ".join(map(str, found))
             raise InvalidParams(f"The client's answer to {self.method} is not valid: {listed}")
         return elicited
-
-
-class ElicitUrl(Struct, frozen=True):
-    """A URL for the user to visit outside the client."""
-
-    method: ClassVar[str] = "elicitation/create"
-    capability: ClassVar[tuple[str, ...]] = ("elicitation", "url")
-
-    message: str
-    url: str
-
-    def params(self, revision: Revision, key: str) -> JsonObject:
-        params = {"mode": "url", "message": self.message, "url": self.url}
-        return {**params, "elicitationId": key} if revision.elicitation_ids else params
-
-    def read(self, answer: Any) -> ElicitationResult:
-        return _convert_answer(self, answer, ElicitationResult)
 
 
 class SamplingMessage(WireStruct, frozen=True, kw_only=True):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from dittybag.protocol.client_input import (
     Elicit,
     ElicitationResult,
-    ElicitUrl,
     ListRoots,
     Question,
     Root,
@@ -166,10 +165,6 @@ class Context:
     ) -> ElicitationResult:
         """Ask the user to fill in a form."""
         return await self._ask_one(Elicit(message, form), key)
-
-    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> ElicitationResult:
-        """Ask the user to visit a URL."""
-        return await self._ask_one(ElicitUrl(message, url), key)
 
     async def sample(
         self,

@@ -9,8 +9,7 @@ ProtocolError                     code, message, data
 ├── UnknownResource               -32002 or -32602, depending on the revision
 ├── HeaderMismatch                -32020 (stateless revisions, HTTP)
 ├── MissingClientCapability       -32021 (stateless revisions)
-├── UnsupportedVersion            -32022
-└── UrlElicitationRequired        -32042 (2025-11-25)
+└── UnsupportedVersion            -32022
 ToolError                         the failure of a tool: an `isError` result, not a protocol error
 └── InvalidArguments              the arguments violate the tool's schema
 InputRejected                     the client responded to a question with an error
@@ -123,20 +122,6 @@ class UnsupportedVersion(ProtocolError):
 
     def __init__(self, requested: str, supported: Sequence[str]) -> None:
         super().__init__(data={"supported": list(supported), "requested": requested})
-
-
-class UrlElicitationRequired(ProtocolError):
-    """The user must visit a URL first."""
-
-    def __init__(self, elicitations: Sequence[dict[str, Any]]) -> None:
-        urls = ", ".join(str(item["url"]) for item in elicitations)
-        super().__init__(
-            f"The user must visit a URL first: {urls}",
-            data={"elicitations": list(elicitations)},
-        )
-
-    def wire_code(self, revision: Revision) -> int | None:
-        return revision.url_elicitation_required
 
 
 class Violation(Struct, frozen=True):

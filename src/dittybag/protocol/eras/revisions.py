@@ -24,10 +24,6 @@ class Revision(Struct, frozen=True, kw_only=True):
     #: `structuredContent` and the root of an output schema must be JSON objects.
     structured_objects_only: bool = True
     resource_not_found: int = -32002
-    #: The error code that asks the user to visit URLs first, if the revision has one.
-    url_elicitation_required: int | None = None
-    #: `elicitation/create` in URL mode has an `elicitationId`.
-    elicitation_ids: bool = False
 
 
 REVISIONS: Final = {
@@ -36,12 +32,7 @@ REVISIONS: Final = {
         Revision(version=V2024_11_05, progress_messages=False),
         Revision(version=V2025_03_26, batches=True),
         Revision(version=V2025_06_18),
-        Revision(
-            version=V2025_11_25,
-            null_id_in_errors=False,
-            url_elicitation_required=-32042,
-            elicitation_ids=True,
-        ),
+        Revision(version=V2025_11_25, null_id_in_errors=False),
         Revision(
             version=V2026_07_28,
             stateless=True,
