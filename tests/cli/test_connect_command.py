@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cli.cli_runner import data, failure
+from tests.cli.pseudo_terminal import run_in_terminal
 from tests.forked_processes import run
 from tests.stdio_server_process import ROOT
 
@@ -310,34 +310,13 @@ def test_a_dry_run_shows_the_diff_and_changes_nothing(user: ConnectUser) -> None
 def test_a_terminal_gets_colours_but_no_control_characters(user: ConnectUser) -> None:
     # \x9b is a terminal control character that JSON allows in strings.
     user.write(".cursor/mcp.json", '{\n  "note": "\x9b31m"\n}\n')
-    raw = _connect_in_terminal(user, {})
+    arguments = ("connect", "cursor", "--dry-run")
+    raw = run_in_terminal(user.data_folder, *arguments, variables={"HOME": str(user.home)})
     assert "\x1b[32m+" in raw
     assert "\x9b" not in raw
     assert "\N{REPLACEMENT CHARACTER}31m" in raw
-    assert "\x1b" not in _connect_in_terminal(user, {"NO_COLOR": "1"})
-
-
-def _connect_in_terminal(user: ConnectUser, variables: Mapping[str, str]) -> str:
-    controller, terminal = pty.openpty()
-    environment = {**user.environment({}), "NO_COLOR": "", **variables, "TERM": "xterm"}
-    subprocess.run(
-        [*PROGRAM, "connect", "cursor", "--dry-run"],
-        cwd=user.folder,
-        env=environment,
-        stdout=terminal,
-        timeout=30,
-        check=True,
-    )
-    os.close(terminal)
-    output = b""
-    # At the end of the output, a terminal returns no data or an error.
-    try:
-        while chunk := os.read(controller, 65536):
-            output += chunk
-    except OSError:
-        pass
-    os.close(controller)
-    return output.decode()
+    plain = {"HOME": str(user.home), "NO_COLOR": "1"}
+    assert "\x1b" not in run_in_terminal(user.data_folder, *arguments, variables=plain)
 
 
 @pytest.mark.parametrize(

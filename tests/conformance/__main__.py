@@ -18,6 +18,7 @@ from tests.conformance import conformance_suite, dittybag_target
 from tests.conformance.conformance_suite import SuiteFailed
 from tests.conformance.verdicts import MinimumCounts, Verdict, judge
 from tests.contracts.library_fixtures import write_files
+from tests.http.plain_http_client import PlainHttpClient
 from tests.http.spawned_server import SpawnedServer
 from tests.interop.environments import CONFORMANCE
 from tests.skill_samples import LIBRARY
@@ -79,12 +80,11 @@ def run_suite(run: SuiteRun) -> Outcome:
             SpawnedServer.product(home, "--db", str(database)) if is_product else SpawnedServer.everything()
         ) as server:
             if is_product:
-                dittybag_target.fill_store(server.address)
+                with PlainHttpClient(server.port) as client:
+                    dittybag_target.fill_store(client)
+                    found = dittybag_target.available_features(client) & set(exclusions.values())
                 problems += [
-                    f"Dittybag has the {feature}: remove it from the exclusions"
-                    for feature in sorted(
-                        dittybag_target.available_features(server.address) & set(exclusions.values())
-                    )
+                    f"Dittybag has the {feature}: remove it from the exclusions" for feature in sorted(found)
                 ]
             report = conformance_suite.run(server.address, run.options.split(), files)
             if not server.is_running:

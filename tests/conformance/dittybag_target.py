@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import base64
-import json
-from http.client import HTTPConnection
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from tests.everything import media_samples
-
-_VERSION: Final = "2026-07-28"
-_NAMED_METHODS: Final = ("tools/call", "prompts/get")
+from tests.http.plain_http_client import PlainHttpClient
 
 #: Prompts and resources with the names that the suite requests. The suite requires prompt descriptions.
 STORE_CONTENTS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
@@ -117,45 +112,20 @@ EXCLUSIONS: Final = {
 }
 
 
-def fill_store(address: str) -> None:
+def fill_store(client: PlainHttpClient) -> None:
     """Create the store contents on a server."""
     for tool, arguments in STORE_CONTENTS:
-        result = _request(address, "tools/call", {"name": tool, "arguments": arguments})
+        result = client.use(tool, arguments).result()
         assert result["isError"] is False, result
 
 
-def available_features(address: str) -> set[str]:
+def available_features(client: PlainHttpClient) -> set[str]:
     """Return the features of a server, spelled as in `EXCLUSIONS`."""
-    capabilities = _request(address, "server/discover", {})["capabilities"]
-    tools = _request(address, "tools/list", {})["tools"]
-    prompts = _request(address, "prompts/list", {})["prompts"]
+    capabilities = client.ask("server/discover").result()["capabilities"]
+    tools = client.ask("tools/list").result()["tools"]
+    prompts = client.ask("prompts/list").result()["prompts"]
     return {
         *(f"capability {name}" for name in capabilities),
         *(f"tool {tool['name']}" for tool in tools),
         *(f"prompt {prompt['name']}" for prompt in prompts),
     }
-
-
-def _request(address: str, method: str, params: dict[str, Any]) -> Any:
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": _VERSION,
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    headers = {
-        "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": _VERSION,
-        "Mcp-Method": method,
-        **({"Mcp-Name": params["name"]} if method in _NAMED_METHODS else {}),
-    }
-    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-    parts = urlsplit(address)
-    assert parts.hostname
-    connection = HTTPConnection(parts.hostname, parts.port, timeout=30)
-    try:
-        connection.request("POST", parts.path, json.dumps(request), headers)
-        response = json.loads(connection.getresponse().read())
-    finally:
-        connection.close()
-    assert "result" in response, response
-    return response["result"]
