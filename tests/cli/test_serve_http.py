@@ -31,7 +31,7 @@ from tests.contracts.http_server_process import (
     routing_headers,
     send_request,
 )
-from tests.contracts.library_fixtures import ENVELOPE, ERAS, STATELESS, Machine, write_twig_library
+from tests.contracts.library_fixtures import ENVELOPE, ERAS, STATELESS
 
 #: How long a client waits for a notification.
 NOTIFICATION_TIMEOUT_SECONDS = 5.0
@@ -632,26 +632,6 @@ def test_every_client_is_notified_of_changes_by_any_process(
         writer.text("delete_prompt", name="theirs")
         # Only the subscribed client is notified about the resource.
         assert [first(), second()] == [PROMPTS, PROMPTS]
-
-
-@pytest.mark.parametrize("profile", ["twig", "all"])
-def test_every_client_is_notified_of_library_changes(tmp_path: Path, profile: str, version: str) -> None:
-    machine = Machine(tmp_path)
-    folder = machine.libraries_of(profile) / "texts"
-    write_twig_library(folder, {"one": "1"})
-    with HttpServerProcess("--profile", profile, *database(tmp_path), env=machine.env) as server:
-
-        def listed() -> list[str]:
-            response = server.post({"method": "prompts/list"})
-            return [prompt["name"] for prompt in response.json()["prompts"]]
-
-        assert listed() == ["texts:one"]
-        with subscribed_client(server, version) as first, subscribed_client(server, version) as second:
-            write_twig_library(folder, {"one": "1", "two": "2"})
-            assert [first(), second()] == [PROMPTS, PROMPTS]
-            while listed() != ["texts:one", "texts:two"]:
-                # The server read between two of the writes; another notification follows.
-                assert first() == PROMPTS
 
 
 def test_a_low_limit_of_open_files_does_not_limit_the_connections(tmp_path: Path) -> None:
