@@ -58,14 +58,13 @@ CHROMIUM: Final = Program(
 )
 NGINX: Final = Program(("nginx",), "nginx-light")
 GIT: Final = Program(("git",), "git")
-ZIP: Final = Program(("zip",), "zip")
 STRACE: Final = Program(("strace",), "strace")
 SYSTEMD: Final = Program(("systemd-analyze",), "systemd")
 POSTGRES: Final = Program(("postgres",), "postgresql")
 PGBOUNCER: Final = Program(("pgbouncer",), "pgbouncer")
 SHELLS: Final = {name: Program((name,), name) for name in ("bash", "zsh", "fish")}
 
-ALL: Final = (CHROMIUM, NGINX, GIT, ZIP, STRACE, SYSTEMD, POSTGRES, PGBOUNCER, *SHELLS.values())
+ALL: Final = (CHROMIUM, NGINX, GIT, STRACE, SYSTEMD, POSTGRES, PGBOUNCER, *SHELLS.values())
 
 
 def main() -> int:

@@ -38,10 +38,6 @@ def test_a_handshake_opens_a_session_with_the_requested_version(
     assert (response["id"], response["result"]["protocolVersion"]) == ("hello", version)
 
 
-def test_an_unknown_version_gets_the_default_version(client: PlainHttpClient) -> None:
-    assert client.initialize("1900-01-01").json()["result"]["protocolVersion"] == "2025-11-25"
-
-
 def test_each_handshake_opens_another_session(client: PlainHttpClient) -> None:
     ids = {client.initialize().headers["Mcp-Session-Id"] for _ in range(20)}
     assert len(ids) == 20

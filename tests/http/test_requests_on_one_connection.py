@@ -37,6 +37,13 @@ def read_json(raw: RawConnection) -> Any:
     return msgspec.json.decode(response[1])
 
 
+def read_refusal(raw: RawConnection) -> tuple[int, int]:
+    """Return the status and the error code of the next response."""
+    response = raw.read_response()
+    assert response is not None
+    return response[0], msgspec.json.decode(response[1])["error"]["code"]
+
+
 @pytest.fixture
 def raw(running: SpawnedServer) -> Iterator[RawConnection]:
     with RawConnection(running.port) as raw:
@@ -86,7 +93,7 @@ def test_a_response_waits_for_the_previous_one(
     raw.send(call_request(era, "test_simple_text", 0 if is_equal else "another length"))
     assert read_json(raw)["id"] in (0, "another length")
     raw.send(call_request(era, "hold", 1))
-    assert client.use("counts", {"held": 1}).result()["structuredContent"]["held"] == 1
+    assert client.counts(held=1)["held"] == 1
     raw.send(call_request(era, "test_simple_text", 2))
     # It is received but not answered; another connection is served in the meantime.
     with RawConnection(running.port) as other:
@@ -134,9 +141,7 @@ def test_an_equal_head_must_match_each_body(raw: RawConnection) -> None:
         raw.send(right)
         assert "result" in read_json(raw)
         raw.send(wrong)
-        response = raw.read_response()
-        assert response is not None
-        assert (response[0], msgspec.json.decode(response[1])["error"]["code"]) == (400, -32020)
+        assert read_refusal(raw) == (400, -32020)
 
 
 def test_a_refused_head_is_refused_again(raw: RawConnection) -> None:
@@ -156,9 +161,7 @@ def test_invalid_json_between_valid_requests_is_refused(raw: RawConnection, era:
         raw.send(wire)
         assert read_json(raw)["id"] == 1
         raw.send(head + b"\r\n\r\n" + b"{" * len(body))
-        response = raw.read_response()
-        assert response is not None
-        assert (response[0], msgspec.json.decode(response[1])["error"]["code"]) == (400, -32700)
+        assert read_refusal(raw) == (400, -32700)
 
 
 def test_many_different_heads_on_one_connection(raw: RawConnection) -> None:
@@ -175,22 +178,18 @@ def test_many_different_heads_on_one_connection(raw: RawConnection) -> None:
 def test_a_disconnect_cancels_only_stateless_requests(
     running: SpawnedServer, client: PlainHttpClient
 ) -> None:
-    def held(count: int) -> bool:
-        counted = client.use("counts", {"held": count}).result()["structuredContent"]
-        return bool(counted["held"] == count)
-
     with RawConnection(running.port) as raw:
         raw.send(call_request("2025-11-25", "hold", 1))
-        assert held(1)
+        assert client.counts(held=1)["held"] == 1
         raw.kill()
     with RawConnection(running.port) as raw:
         raw.send(call_request(STATELESS, "hold", 1))
-        assert held(2)
+        assert client.counts(held=2)["held"] == 2
         raw.kill()
     # Only the stateless request was cancelled.
-    assert held(1)
+    assert client.counts(held=1)["held"] == 1
     client.use("release")
-    assert held(0)
+    assert client.counts(held=0)["held"] == 0
 
 
 def test_a_media_type_with_quality_zero_is_not_accepted(raw: RawConnection) -> None:
@@ -219,16 +218,16 @@ def test_a_disconnect_cancels_a_request_with_pipelined_ones_behind_it(
 ) -> None:
     with RawConnection(running.port) as raw:
         raw.send(call_request(STATELESS, "hold", 1) + call_request(STATELESS, "test_simple_text", 2) * 3)
-        assert client.use("counts", {"held": 1}).result()["structuredContent"]["held"] == 1
+        assert client.counts(held=1)["held"] == 1
         raw.kill()
-    assert client.use("counts", {"held": 0}).result()["structuredContent"]["held"] == 0
+    assert client.counts(held=0)["held"] == 0
 
 
 def test_many_pipelined_requests_behind_a_slow_one_are_answered_in_order(
     raw: RawConnection, client: PlainHttpClient
 ) -> None:
     raw.send(call_request(STATELESS, "hold", 0))
-    assert client.use("counts", {"held": 1}).result()["structuredContent"]["held"] == 1
+    assert client.counts(held=1)["held"] == 1
     for number in range(1, 60):
         raw.send(call_request(STATELESS, "test_simple_text", number))
     client.use("release")

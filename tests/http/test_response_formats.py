@@ -42,11 +42,6 @@ def test_a_response_with_notifications_is_an_event_stream(client: PlainHttpClien
         assert response["id"] == "s"
 
 
-def test_without_a_progress_token_the_same_call_is_json(client: PlainHttpClient) -> None:
-    assert client.session().use("test_tool_with_progress").media_type == "application/json"
-    assert client.use("test_tool_with_progress").media_type == "application/json"
-
-
 def test_log_messages_are_streamed_if_requested(client: PlainHttpClient) -> None:
     assert len(client.session().use("test_tool_with_logging").messages()) == 4
     assert client.use("test_tool_with_logging").media_type == "application/json"

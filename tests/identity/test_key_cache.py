@@ -11,7 +11,7 @@ import pytest
 from dittybag.identity import key_cache
 from dittybag.identity.identity_errors import KeysUnavailable, TokenRefused
 from dittybag.identity.oauth_settings import OAuthSettings
-from dittybag.identity.token_verifier import Identity, OAuthVerifier
+from dittybag.identity.token_verifier import OAuthVerifier
 from tests.identity.jwt_builder import AUDIENCE, ISSUER, ec_key, good_claims, rsa_key
 from tests.identity.oauth_issuer import Clock, Issuer, http_response
 
@@ -403,19 +403,6 @@ async def test_any_exception_of_a_fetch_is_an_outage_and_is_not_quoted(
     assert "hunter2" not in str(unavailable.value)
     assert "RuntimeError" in caplog.text
     assert "hunter2" not in caplog.text
-
-
-async def test_a_custom_fetch_is_used() -> None:
-    requested = []
-
-    async def fetch(url: str) -> bytes:
-        requested.append(url)
-        return http_response({"keys": [OLD.jwk]}).partition(b"\r\n\r\n")[2]
-
-    settings = OAuthSettings(issuer=ISSUER, audience=AUDIENCE, jwks="https://example.com/keys")
-    verifier = OAuthVerifier(settings, fetch=fetch, now=Clock())
-    assert isinstance(await verifier.verify(OLD.token()), Identity)
-    assert requested == ["https://example.com/keys"]
 
 
 async def test_tokens_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -109,16 +110,14 @@ def install(environment: Environment) -> None:
     if environment.is_installed:
         return
     print(f"Installing {environment.title} ...", flush=True)
-    # The process id separates two runs and tells `remove_stale_builds` which runs have ended.
-    building = environment.home.parent / f".{environment.name}.{os.getpid()}"
-    building.mkdir(parents=True)
-    try:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{environment.name}.", dir=CACHE) as folder:
+        building = Path(folder) / environment.name
+        building.mkdir()
         _BUILDERS[environment.language](environment, building)
         (building / STAMP).write_text(environment.stamp)
         shutil.rmtree(environment.home, ignore_errors=True)
         building.rename(environment.home)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
 
 
 def _install_python(environment: Environment, home: Path) -> None:
@@ -170,27 +169,8 @@ def _run(command: list[str], home: Path, *, without: tuple[str, ...] = ()) -> No
         raise SetupFailed(done.stdout.strip()[-4000:])
 
 
-def remove_stale_builds() -> None:
-    """Remove incomplete builds of runs that have ended."""
-    for path in CACHE.glob(".*.*"):
-        pid = path.name.rpartition(".")[2]
-        if not pid.isdigit() or not _is_running(int(pid)):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
 def main(*names: str) -> int:
     """Install the named environments, or all. Returns the exit status."""
-    remove_stale_builds()
     wanted = [environment for environment in ENVIRONMENTS if not names or environment.name in names]
     with ThreadPoolExecutor(_AT_ONCE) as executor:
         results = list(executor.map(_try_to_install, wanted))

@@ -57,12 +57,6 @@ async def test_an_unexpected_exception_is_logged_and_its_details_are_not_sent(
     assert caplog.records[0].exc_info is not None
 
 
-async def test_an_unknown_tool_is_named_in_the_error() -> None:
-    async with MemoryClient(full_server()) as client:
-        error = await client.error("tools/call", {"name": "nope"})
-    assert error == {"code": -32602, "message": "Unknown tool: nope"}
-
-
 @pytest.mark.parametrize("arguments", [[], "x", 7, True])
 async def test_arguments_that_are_not_an_object_are_reported_to_the_model(arguments: Any) -> None:
     async with MemoryClient(full_server()) as client:
@@ -276,17 +270,6 @@ def test_an_invalid_uri_template_is_refused_at_registration(template: str) -> No
 def test_an_invalid_tool_name_is_refused_at_registration(name: str) -> None:
     with pytest.raises(ValueError, match="1 to 128"):
         full_server().tool(name)(lambda arguments, ctx: "")
-
-
-async def test_missing_prompt_arguments_are_named() -> None:
-    async with MemoryClient(full_server()) as client:
-        error = await client.error("prompts/get", {"name": "greet", "arguments": {"language": "x"}})
-        unknown = await client.error("prompts/get", {"name": "nope"})
-    assert (error["code"], error["message"]) == (
-        -32602,
-        "Missing required arguments for the prompt greet: who",
-    )
-    assert (unknown["code"], unknown["message"]) == (-32602, "Unknown prompt: nope")
 
 
 async def test_a_server_has_only_the_methods_of_its_capabilities() -> None:

@@ -293,17 +293,6 @@ def test_a_server_started_with_closed_streams_exits_cleanly(closed: str) -> None
     assert b"Traceback" not in run.stderr
 
 
-def test_several_servers_run_side_by_side() -> None:
-    with (
-        StdioServerProcess(SERVER) as one,
-        StdioServerProcess(SERVER) as two,
-        StdioServerProcess(SERVER) as three,
-    ):
-        for wire in (one, two, three):
-            wire.send(PING)
-        assert [wire.message() for wire in (three, one, two)] == [PONG] * 3
-
-
 async def test_a_message_that_cannot_be_handled_is_logged_and_the_next_one_works(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
