@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pytest
 
 from tests.fleet.server_fleet import Fleet, wait_until
-from tests.interop.client_drivers import DRIVERS, Driver
-from tests.interop.environments import NODE, ROOT, python
+from tests.interop.client_drivers import DRIVERS, Driver, run
 
 CLIENTS: Final = Path(__file__).resolve().parent / "clients"
 #: One client per language and era.
 DRIVER_NAMES: Final = ("python-1", "python-2-auto", "typescript-1", "typescript-2-auto")
-DRIVER_SECONDS: Final = 30.0
-
-
-def driver_command(driver: Driver, plan: dict[str, Any]) -> list[str]:
-    program = str(CLIENTS / f"fleet_{driver.program}")
-    if driver.environment.language == "python":
-        return [str(python(driver.environment)), program, json.dumps(plan)]
-    return [str(NODE), program, json.dumps({**plan, "home": str(driver.environment.home)})]
 
 
 def servers_that_answered(fleet: Fleet, request_id: str) -> list[str]:
@@ -48,23 +37,12 @@ def test_an_official_client_works_through_nginx(fleet: Fleet, token: str, driver
         "url": fleet.proxy.url,
         # The same id for all its requests, to find them in the log of nginx.
         "headers": {"Authorization": f"Bearer {token}", "X-Request-Id": name},
-        "mode": driver.mode,
         "name": name,
         "uri": f"file:///{name}",
         "prompt": {"content": "Hello {{ who }}", "arguments": [{"name": "who", "required": True}]},
         "arguments": {"who": "Ann"},
     }
-    done = subprocess.run(
-        driver_command(driver, plan),
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=DRIVER_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, f"{driver.name} failed:\n{done.stderr[-6000:]}\n{done.stdout[-500:]}"
-    results = json.loads(done.stdout)
+    results = run(msgspec.structs.replace(driver, suite="fleet", folder=CLIENTS), plan)
     assert results["version"] == driver.version
     assert {"create_prompt", "task_create", "search"} <= set(results["tools"])
     assert name in results["prompts"]

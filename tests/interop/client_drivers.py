@@ -37,17 +37,16 @@ HANDSHAKE: Final = "2025-11-25"
 STATELESS: Final = "2026-07-28"
 
 
-class Driver(Struct, frozen=True, kw_only=True):
+class Driver(Struct, frozen=True):
     """One official client in one of its modes."""
 
     name: str
     environment: Environment
-    #: The program's file name, without the prefix of the suite.
-    program: str
-    #: The prefix of the program's file name.
-    suite: str = "interop"
     #: The revision that this client and the everything server must negotiate.
     version: str
+    #: The beginning of the name of its program, which ends with that of the environment.
+    suite: str = "interop"
+    folder: Path = CLIENTS
     #: How to negotiate a revision, as the client's own option.
     mode: Any = None
     #: The error code for an unknown resource, as the client reports it.
@@ -67,68 +66,22 @@ class Driver(Struct, frozen=True, kw_only=True):
         return 3 if self.stateless else 5
 
     def command(self, plan: dict[str, Any]) -> list[str]:
-        program = str(CLIENTS / f"{self.suite}_{self.program}")
+        program = str(self.folder / f"{self.suite}_{self.environment.name.replace('-', '_')}")
         if self.environment.language == "python":
-            return [str(python(self.environment)), program, json.dumps(plan)]
-        return [str(NODE), program, json.dumps({**plan, "home": str(self.environment.home)})]
+            return [str(python(self.environment)), f"{program}.py", json.dumps(plan)]
+        return [str(NODE), f"{program}.mjs", json.dumps({**plan, "home": str(self.environment.home)})]
 
 
 ALL_DRIVERS: Final = (
-    Driver(name="python-2-auto", environment=PYTHON_2, program="python_2.py", version=STATELESS, mode="auto"),
-    Driver(
-        name="python-2-pinned",
-        environment=PYTHON_2,
-        program="python_2.py",
-        version=STATELESS,
-        mode=STATELESS,
-        discovers_server=False,
-    ),
-    Driver(
-        name="python-2-handshake",
-        environment=PYTHON_2,
-        program="python_2.py",
-        version=HANDSHAKE,
-        mode="legacy",
-        resource_not_found=-32002,
-    ),
-    Driver(
-        name="python-1",
-        environment=PYTHON_1,
-        program="python_1.py",
-        version=HANDSHAKE,
-        resource_not_found=-32002,
-    ),
-    Driver(
-        name="typescript-2-auto",
-        environment=TYPESCRIPT_2,
-        program="typescript_2.mjs",
-        version=STATELESS,
-        mode="auto",
-        probes_first=True,
-    ),
-    Driver(
-        name="typescript-2-pinned",
-        environment=TYPESCRIPT_2,
-        program="typescript_2.mjs",
-        version=STATELESS,
-        mode={"pin": STATELESS},
-        probes_first=True,
-    ),
+    Driver("python-2-auto", PYTHON_2, STATELESS, mode="auto"),
+    Driver("python-2-pinned", PYTHON_2, STATELESS, mode=STATELESS, discovers_server=False),
+    Driver("python-2-handshake", PYTHON_2, HANDSHAKE, mode="legacy", resource_not_found=-32002),
+    Driver("python-1", PYTHON_1, HANDSHAKE, resource_not_found=-32002),
+    Driver("typescript-2-auto", TYPESCRIPT_2, STATELESS, mode="auto", probes_first=True),
+    Driver("typescript-2-pinned", TYPESCRIPT_2, STATELESS, mode={"pin": STATELESS}, probes_first=True),
     # This client reports the 2026 error code for an unknown resource in the handshake era as well.
-    Driver(
-        name="typescript-2-handshake",
-        environment=TYPESCRIPT_2,
-        program="typescript_2.mjs",
-        version=HANDSHAKE,
-        mode="legacy",
-    ),
-    Driver(
-        name="typescript-1",
-        environment=TYPESCRIPT_1,
-        program="typescript_1.mjs",
-        version=HANDSHAKE,
-        resource_not_found=-32002,
-    ),
+    Driver("typescript-2-handshake", TYPESCRIPT_2, HANDSHAKE, mode="legacy"),
+    Driver("typescript-1", TYPESCRIPT_1, HANDSHAKE, resource_not_found=-32002),
 )
 
 #: A client that is pinned to a revision differs from others only in how it connects.

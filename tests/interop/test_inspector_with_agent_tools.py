@@ -7,20 +7,18 @@ from contextlib import ExitStack
 from itertools import cycle
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from dittybag.contracts.profiles import PROFILES
 from tests.interop.agent_plan import SHORT_CALLS, Json, Refusal, write_library
-from tests.interop.client_drivers import DRIVERS, HTTP, TRANSPORTS, run, serve_dittybag
+from tests.interop.client_drivers import HANDSHAKE, HTTP, TRANSPORTS, Driver, run, serve_dittybag
+from tests.interop.environments import PYTHON_1
 from tests.interop.test_inspector import ALL_PAIRS, TOOL_FAILED, run_inspector
 from tests.interop.test_official_clients_with_agent_tools import check_answer
 from tests.repetitions import IS_FULL
 
 #: Runs the validator of JSON schemas.
-VALIDATOR = msgspec.structs.replace(
-    next(driver for driver in DRIVERS if driver.name == "python-1"), program="recorded.py", suite="agent"
-)
+VALIDATOR = Driver("recorded", PYTHON_1, HANDSHAKE, suite="recorded")
 
 
 def _names(pairs: list[tuple[str, str]]) -> str:

@@ -26,10 +26,8 @@ from tests.interop.environments import FASTMCP
 from tests.repetitions import IS_FULL
 
 FASTMCP_DRIVERS = [
-    Driver(name="fastmcp-auto", environment=FASTMCP, program="fastmcp.py", version=STATELESS, mode="auto"),
-    Driver(
-        name="fastmcp-handshake", environment=FASTMCP, program="fastmcp.py", version=HANDSHAKE, mode="legacy"
-    ),
+    Driver("fastmcp-auto", FASTMCP, STATELESS, mode="auto"),
+    Driver("fastmcp-handshake", FASTMCP, HANDSHAKE, mode="legacy"),
 ]
 CLIENTS = [*DRIVERS, *FASTMCP_DRIVERS]
 #: The transports take turns: other tests run every client over both.

@@ -60,10 +60,7 @@ def test_an_official_client_reads_every_skill(driver: Driver, server: dict[str, 
 
 
 def test_fastmcp_reads_every_skill(server: dict[str, Any]) -> None:
-    driver = Driver(
-        name="fastmcp", environment=FASTMCP, program="fastmcp.py", suite="skills", version=STATELESS
-    )
-    seen = run(driver, {"server": server})
+    seen = run(Driver("fastmcp", FASTMCP, STATELESS, suite="skills"), {"server": server})
     assert seen["version"] == STATELESS
     assert {unquote(uri): digest for uri, digest in seen["files"].items()} == expected_files()
     assert FIELDS in [entry["frontmatter"] for entry in seen["entries"]]
