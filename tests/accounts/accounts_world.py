@@ -235,11 +235,9 @@ class World:
                 TEAM_PROJECT,
                 "--db",
                 self.database,
-                # The servers count the requests of a token together.
-                "--rate-limit",
-                "off",
                 "--auth",
                 "tokens",
+                *(() if "--rate-limit" in options else ("--rate-limit", "off")),
             )
             home = {"DITTYBAG_HOME": str(self.folder), "TWIG_DATA_DIR": str(self.folder / "twig")}
             begin = () if module == "dittybag" else ("serve", "--http", "127.0.0.1:0")

@@ -39,7 +39,7 @@ def test_output_that_is_longer_than_the_screen_is_paged(tmp_path: Path) -> None:
     assert "Error" not in screen
     # Notes to standard error come after the page, in order.
     (tmp_path / "tasks.csv").write_text("title\n" + "".join(f"Task {number}\n" for number in range(30)))
-    dittybag(tmp_path, "task", "import", str(tmp_path / "tasks.csv"))
+    dittybag(tmp_path, "import", str(tmp_path / "tasks.csv"))
     paged = {"PAGER": "sed -u s/^/paged:/"}
     screen = strip_colours(run_in_terminal(tmp_path, "history", "--limit", "30", variables=paged))
     *page, last = screen.splitlines()
