@@ -152,10 +152,9 @@ class ProductSession:
         return message["result"]
 
     def _send(self, message: dict[str, Any]) -> None:
-        try:
+        # What the server answered before it ended is read, and then that it ended.
+        with contextlib.suppress(BrokenPipeError):
             self._to.write(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
-        except BrokenPipeError:
-            raise self._failure("the server ended") from None
 
     def _response(self, deadline: float) -> Any:
         """Return the next response; requests of the server that come before it are answered."""
