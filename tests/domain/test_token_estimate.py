@@ -11,9 +11,11 @@ from typing import Final
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Struct
 
-from dittybag.domain.token_estimate import estimate_tokens
+from dittybag.domain.token_estimate import estimate_tokens, fits_into
 
 #: At most this many times the tokens of the tokenizer that makes the most, over all samples, and for each.
 MOST_TIMES: Final = 1.4
@@ -52,3 +54,11 @@ def test_the_estimate_of_all_samples_is_close_enough_to_be_of_use() -> None:
 )
 def test_the_estimate_of_short_texts(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
+
+
+@given(st.text() | st.text(st.sampled_from("aAbB12_  \n\"'({é日🎉")))
+def test_no_text_has_more_tokens_than_bytes(text: str) -> None:
+    tokens = estimate_tokens(text)
+    assert tokens <= len(text.encode())
+    assert fits_into(text, tokens)
+    assert not fits_into(text, tokens - 1)

@@ -120,12 +120,13 @@ def _messages_from(parts: Sequence[tuple[str, str]], offset: int, room: int) -> 
         start, offset = offset, max(offset - len(text), 0)
         if start >= len(text):
             continue
+        if messages:
+            room -= json_tokens(messages[-1]["text"])
         room -= _ROOM_AROUND_MESSAGE
         if messages and room <= 0:
             break
         piece = text_piece(text, start, room)
         messages.append({"role": role, "text": piece})
-        room -= json_tokens(piece)
         if start + len(piece) < len(text):
             break
     return messages

@@ -26,6 +26,7 @@ from dittybag.contracts.references import (
 from dittybag.contracts.result_size import (
     LONGEST_RESULT,
     TokenLimit,
+    json_fits,
     json_tokens,
     piece_members,
     require_offset,
@@ -44,7 +45,7 @@ from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.domain.text import one_line
 from dittybag.domain.times import iso
-from dittybag.domain.token_estimate import estimate_tokens
+from dittybag.domain.token_estimate import estimate_tokens, fits_into
 from dittybag.protocol.features import MaybeAwaitable, ResourceReturn, await_if_needed, to_read_result
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.types import (
@@ -74,6 +75,8 @@ _IMAGE_BEGINNINGS: Final = {
 _DESCRIPTION: Final = 300
 #: Maximum number of characters of a text beside the content if there is little room.
 _SHORT: Final = 60
+#: The bytes of a character, at most; no text has more tokens than bytes.
+_BYTES: Final = 4
 #: The tokens of a description around the content.
 _ROOM_AROUND_CONTENT: Final = 150
 
@@ -242,7 +245,7 @@ def _description(item: Item, room: int) -> JsonObject:
 def _shortened(described: JsonObject, room: int) -> JsonObject:
     """Return a description whose longest texts are cut if it has more than `room` tokens."""
     for name in ("description", "title", "name", "actor", "action", "assignee"):
-        if json_tokens(described) <= room:
+        if json_fits(described, room):
             break
         if name in described:
             described = described | {name: clip(one_line(described[name]), _SHORT)}
@@ -270,7 +273,9 @@ def _text_result(text: str, arguments: Read, described: JsonObject) -> ToolResul
     offset = 0 if arguments.offset is UNSET else arguments.offset
     room = arguments.max_tokens - _ROOM_AROUND_CONTENT
     require_offset(offset, len(text))
-    piece = text_piece(text, offset, room - json_tokens(described), estimate_tokens)
+    rest = text[offset:]
+    is_short = len(rest) * _BYTES + len(encode(described)) <= room
+    piece = rest if is_short else text_piece(text, offset, room - json_tokens(described), fits_into)
     blocks = [Text(text=piece)] if text or described["kind"] != "task" else []
     where = piece_members(offset, offset + len(piece), len(text))
     return _result(*blocks, described=described | where)

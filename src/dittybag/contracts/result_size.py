@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from dittybag.contracts.tool_specs import json_result
 from dittybag.domain.errors import Problem, require
-from dittybag.domain.token_estimate import estimate_tokens
+from dittybag.domain.token_estimate import estimate_tokens, fits_into
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.types import JsonObject, ToolResult
 
@@ -39,6 +39,11 @@ def json_tokens(value: object) -> int:
     return estimate_tokens(encode(value).decode())
 
 
+def json_fits(value: object, room: int) -> bool:
+    """Return whether a value has at most `room` tokens in JSON."""
+    return fits_into(encode(value).decode(), room)
+
+
 def list_result(
     name: str, rows: Sequence[JsonObject], describe: Callable[[int], JsonObject], max_tokens: int = MAX_TOKENS
 ) -> ToolResult:
@@ -57,6 +62,10 @@ def rest_of(total: int, offset: int, shown: int) -> JsonObject:
 
 def take_fitting(items: Sequence[T], room: int) -> list[T]:
     """Return the first items that have together at most `room` tokens in JSON."""
+    sizes = [len(encode(item)) + 1 for item in items]
+    if sum(sizes) <= room:
+        # No text has more tokens than bytes.
+        return list(items)
     taken: list[T] = []
     for item in items:
         room -= json_tokens(item) + 1
@@ -76,12 +85,12 @@ def piece_members(offset: int, end: int, total: int, unit: str = "characters") -
     return members
 
 
-def text_piece(text: str, offset: int, room: int, measure: Callable[[str], int] = json_tokens) -> str:
+def text_piece(text: str, offset: int, room: int, fits: Callable[[str, int], bool] = json_fits) -> str:
     """Return the piece of a text from `offset` on that has at most `room` tokens.
 
-    `measure`: how many a text has. A piece has at least one character.
+    `fits`: whether a text does. A piece has at least one character.
     """
-    end = _end_of_piece(text, offset, max(room, 1), measure)
+    end = _end_of_piece(text, offset, max(room, 1), fits)
     return text[offset:end]
 
 
@@ -91,14 +100,14 @@ def require_offset(offset: int, total: int) -> None:
         require([Problem("offset", f"offset must be at most {total}, the length of the content")])
 
 
-def _end_of_piece(text: str, start: int, room: int, measure: Callable[[str], int]) -> int:
-    fits, end = start, min(len(text), start + room * _CHARACTERS)
-    if measure(text[start:end]) <= room:
-        fits = end
-    while fits < end:
-        middle = (fits + end + 1) // 2
-        if measure(text[start:middle]) <= room:
-            fits = middle
+def _end_of_piece(text: str, start: int, room: int, fits: Callable[[str, int], bool]) -> int:
+    known, end = start, min(len(text), start + room * _CHARACTERS)
+    if fits(text[start:end], room):
+        known = end
+    while known < end:
+        middle = (known + end + 1) // 2
+        if fits(text[start:middle], room):
+            known = middle
         else:
             end = middle - 1
     if end == len(text):

@@ -37,6 +37,12 @@ def estimate_tokens(text: str) -> int:
     return total
 
 
+def fits_into(text: str, room: int) -> bool:
+    """Return whether a text has about `room` tokens at most. It has no more than bytes, which count first."""
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return size <= room or estimate_tokens(text) <= room
+
+
 @lru_cache(16_384)
 def _of_word(word: str) -> int:
     if not word.isalpha():
