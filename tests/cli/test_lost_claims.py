@@ -53,12 +53,14 @@ def test_a_task_whose_claim_is_gone_is_to_do_again(tmp_path: Path, lose: Callabl
     dittybag(tmp_path, "task", "add", "Moved by a person", "--assignee", "ann")
     assert data(dittybag(tmp_path, "task", "next", "--json", "--as", "agent"))["task"]["id"] == 1
     dittybag(tmp_path, "task", "edit", "2", "--status", "doing", variables={"DITTYBAG_ACTOR": "ann"})
+    begun = ("task", "add", "Begun by a person", "--assignee", "ben", "--status", "doing")
+    dittybag(tmp_path, *begun, variables={"DITTYBAG_ACTOR": "ben"})
     at = str(lose(tmp_path))
     states = {
         task["id"]: (task["status"], task["assignee"])
         for task in data(dittybag(tmp_path, "task", "list", "--json", "--db", at))["tasks"]
     }
-    assert states == {1: ("todo", None), 2: ("doing", "ann")}
+    assert states == {1: ("todo", None), 2: ("doing", "ann"), 3: ("doing", "ben")}
     given = data(dittybag(tmp_path, "task", "next", "--json", "--as", "other", "--db", at))
     assert given["task"]["id"] == 1
 

@@ -175,9 +175,10 @@ class WorkspaceModel:
                 continue
             if not isinstance(after, Task) or after.status != "doing":
                 continue
-            was_assigned_to = before.assignee if isinstance(before, Task) else None
-            is_new = was_assigned_to != after.assignee
-            if is_new or not isinstance(before, Task) or before.status != "doing":
+            if not isinstance(before, Task):
+                return task
+            is_new = before.assignee != after.assignee
+            if is_new or before.status != "doing":
                 was_claimed = (is_new or change.interface == "mcp") and after.assignee == change.actor
                 return replace(task, status="todo", assignee=None) if was_claimed else task
         return task

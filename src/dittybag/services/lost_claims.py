@@ -30,9 +30,11 @@ async def _was_claimed(transaction: Transaction, task: int) -> bool:
         before, after = change.before, change.after
         if change.action == "restore" or not isinstance(after, Task) or after.status != "doing":
             continue
-        was_assigned_to = before.assignee if isinstance(before, Task) else None
-        if not isinstance(before, Task) or before.status != "doing" or was_assigned_to != after.assignee:
-            is_new = was_assigned_to != after.assignee or change.interface == "mcp"
+        if not isinstance(before, Task):
+            # It was made in work.
+            return False
+        if before.status != "doing" or before.assignee != after.assignee:
+            is_new = before.assignee != after.assignee or change.interface == "mcp"
             return is_new and after.assignee == change.actor[:ASSIGNEE_LENGTH]
     return False
 

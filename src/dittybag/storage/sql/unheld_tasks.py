@@ -13,6 +13,7 @@ def unheld_tasks_query(as_json: str = "") -> str:
     return f"""
         SELECT id FROM tasks WHERE status = 'doing' AND id NOT IN (SELECT task FROM claims) AND EXISTS (
             SELECT 1 FROM changes WHERE kind = 'task' AND entity = CAST(tasks.id AS TEXT)
+            AND before IS NOT NULL
             AND (interface = 'mcp' OR {before} ->> 'assignee' IS DISTINCT FROM {after} ->> 'assignee')
             AND {after} ->> 'status' = 'doing' AND {after} ->> 'assignee' = tasks.assignee
             AND substr(actor, 1, length(tasks.assignee)) = tasks.assignee)
