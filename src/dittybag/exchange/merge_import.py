@@ -215,6 +215,8 @@ async def _import(
     options: ImportOptions,
     on_progress: ProgressCallback | None,
 ) -> ImportResult:
+    # Thousands of tasks are read and compared between two queries.
+    await transaction.allow_pauses()
     validated = ValidatedSource(source, on_progress)
     result = await MergeImport(validated, transaction, options).run()
     if options.dry_run:

@@ -324,6 +324,12 @@ async def test_a_process_that_hangs_in_a_transaction_does_not_block_others_for_l
     for name, limit in limits.items():
         assert await awake.read(partial(current_setting, name=name)) == limit
         assert await awake.write(partial(current_setting, name=name), actor="x") == writing[name]
+    assert await awake.write(idle_limit_of_an_import, actor="x") == "1min"
+
+
+async def idle_limit_of_an_import(transaction: Transaction) -> str:
+    await transaction.allow_pauses()
+    return await current_setting(transaction, "idle_in_transaction_session_timeout")
 
 
 async def current_setting(transaction: Transaction, name: str) -> str:

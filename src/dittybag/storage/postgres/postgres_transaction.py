@@ -26,6 +26,7 @@ MAX_SIZE: Final = 4 << 20
 #: At most this many bytes of new contents are kept, because text is indexed with the resource.
 MAX_KEPT: Final = 32 << 20
 
+_ALLOW_PAUSES: Final = "SELECT set_config('idle_in_transaction_session_timeout', '60s', true)"
 _APPLY: Final = "SELECT apply_changes($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
 #: The values of an encoded write that `apply_changes` takes.
 _APPLIED: Final = (
@@ -48,6 +49,9 @@ class PostgresTransaction(SqlTransaction):
         super().__init__(*args)
         self._kept: dict[str, bytes] = {}
         self._kept_size = 0
+
+    async def allow_pauses(self) -> None:
+        await self._tables.driver.value(_ALLOW_PAUSES)
 
     async def store_content(self, content: bytes) -> str:
         digest = await super().store_content(content)
