@@ -684,19 +684,19 @@ BUGS: Final = (
                 "        if claim.fence >= fence:\n",
             ),
         ),
-        ("tests/storage_contract/test_random_operations.py",),
+        ("tests/storage_contract/test_task_queue.py",),
     ),
     Bug(
         "no-fence-needed",
         "An agent changes a task that another one holds.",
         (("services/task_claims.py", 'caller.interface != "mcp"', "caller.interface is not None"),),
-        ("tests/storage_contract/test_random_operations.py",),
+        ("tests/storage_contract/test_task_queue.py",),
     ),
     Bug(
         "lapse-off-by-one",
         "At the moment when a claim lapses, two agents hold the task.",
         (("domain/claims.py", "return now < self.until", "return now <= self.until"),),
-        ("tests/storage_contract/test_random_operations.py",),
+        ("tests/storage_contract/test_task_leases.py",),
     ),
     Bug(
         "claim-not-renewed",
@@ -708,7 +708,7 @@ BUGS: Final = (
                 "replace(claim, until=claim.until)",
             ),
         ),
-        ("tests/storage_contract/test_random_operations.py",),
+        ("tests/storage_contract/test_task_leases.py",),
     ),
     Bug(
         "claim-survives-taking-away",
@@ -720,7 +720,7 @@ BUGS: Final = (
                 "WHEN new.status IN ('done', 'dropped') BEGIN",
             ),
         ),
-        ("tests/storage_contract/test_random_operations.py",),
+        ("tests/storage_contract/test_task_queue.py",),
     ),
     Bug(
         "parts-do-not-block",
@@ -735,7 +735,7 @@ BUGS: Final = (
                 "    INSERT OR IGNORE INTO task_edges SELECT new.id, value, 0 FROM json_each(new.blocked_by);\n",
             ),
         ),
-        ("tests/storage_contract/test_random_operations.py",),
+        ("tests/storage_contract/test_task_queue.py",),
     ),
     Bug(
         "deleted-blocker-blocks",
@@ -747,7 +747,7 @@ BUGS: Final = (
                 "    IF was_open AND (moved OR NOT is_open) AND TG_OP <> 'DELETE' THEN\n",
             ),
         ),
-        ("tests/storage_contract/test_random_operations.py",),
+        ("tests/storage_contract/test_task_queue.py",),
     ),
     Bug(
         "cycle-through-a-parent",
@@ -759,7 +759,7 @@ BUGS: Final = (
                 "    if parent is None or task.id == 0 or parent == task.parent:\n        return\n",
             ),
         ),
-        ("tests/storage_contract/test_random_operations.py",),
+        ("tests/storage_contract/test_task_queue.py",),
     ),
     Bug(
         "task-of-a-read-only-project-claimed",
@@ -777,7 +777,7 @@ BUGS: Final = (
         "assigned-task-claimed-by-others",
         "An agent takes a task that is assigned to somebody else.",
         (("storage/sql/claim_table.py", "{_ASSIGNEE} = {name}", "{name} = {name}"),),
-        ("tests/storage_contract/test_random_operations.py",),
+        ("tests/storage_contract/test_task_queue.py",),
     ),
     Bug(
         "held-task-claimed",
@@ -789,7 +789,7 @@ BUGS: Final = (
                 "    if claim is not None and claim.is_live(transaction.now) and request.connection:\n        if not",
             ),
         ),
-        ("tests/storage_contract/test_random_operations.py",),
+        ("tests/storage_contract/test_task_queue.py",),
     ),
     Bug(
         "released-task-stays-assigned",
@@ -801,7 +801,7 @@ BUGS: Final = (
                 'status="todo", completed_at=None, **fields',
             ),
         ),
-        ("tests/storage_contract/test_random_operations.py",),
+        ("tests/storage_contract/test_task_leases.py",),
     ),
     Bug(
         "lapse-missed-while-looking",
