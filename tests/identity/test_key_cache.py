@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -11,11 +13,33 @@ import pytest
 from dittybag.identity import key_cache
 from dittybag.identity.identity_errors import KeysUnavailable, TokenRefused
 from dittybag.identity.oauth_settings import OAuthSettings
-from dittybag.identity.token_verifier import OAuthVerifier
+from dittybag.identity.token_verifier import Identity, OAuthVerifier
 from tests.identity.jwt_builder import AUDIENCE, ISSUER, ec_key, good_claims, rsa_key
 from tests.identity.oauth_issuer import Clock, Issuer, http_response
 
 OLD, NEW = rsa_key("old"), rsa_key("new")
+
+
+class CachedIssuer(Issuer):
+    """An issuer with the key `OLD`, a verifier that caches its keys, and the clock of the verifier."""
+
+    def __init__(self) -> None:
+        super().__init__(OLD)
+        self.clock = Clock()
+
+    @cached_property
+    def cache(self) -> OAuthVerifier:
+        return self.verifier(self.clock)
+
+    async def verify(self, token: str) -> Identity:
+        return await self.cache.verify(token)
+
+
+@pytest.fixture
+async def issuer() -> AsyncIterator[CachedIssuer]:
+    async with CachedIssuer() as issuer:
+        yield issuer
+        await issuer.cache.close()
 
 
 def long_lived(user: str = "ann") -> dict[str, Any]:
@@ -23,222 +47,183 @@ def long_lived(user: str = "ann") -> dict[str, Any]:
     return good_claims(sub=user, exp=9_000_000_000)
 
 
-async def refreshed(verifier: OAuthVerifier) -> None:
-    """Wait for the current fetch of keys."""
-    task = verifier._key_cache._refresh_task
+async def test_keys_are_fetched_once_for_many_tokens_at_the_same_time(issuer: CachedIssuer) -> None:
+    tokens = [OLD.token(long_lived(f"user {number}")) for number in range(50)]
+    found = await asyncio.gather(*map(issuer.verify, tokens))
+    assert [identity.user for identity in found] == [f"user {number}" for number in range(50)]
+    assert issuer.fetches == 1
+
+
+async def test_a_new_key_is_accepted_immediately(issuer: CachedIssuer) -> None:
+    await issuer.verify(OLD.token())
+    issuer.keys.append(NEW)
+    assert (await issuer.verify(NEW.token())).user == "ann"
+    assert (await issuer.verify(OLD.token())).user == "ann"
+    assert issuer.fetches == 2
+
+
+async def test_a_withdrawn_key_is_refused_after_ten_minutes(issuer: CachedIssuer) -> None:
+    issuer.keys.append(NEW)
+    token = OLD.token(long_lived())
+    await issuer.verify(token)
+    issuer.keys = [NEW]
+    issuer.clock.now += 539
+    assert (await issuer.verify(token)).user == "ann"
+    assert issuer.fetches == 1
+    # After a pause, even the first request must not use the stale keys.
+    issuer.clock.now += 61
+    with pytest.raises(TokenRefused):
+        await issuer.verify(token)
+    assert (await issuer.verify(NEW.token(long_lived()))).user == "ann"
+
+
+async def test_a_withdrawn_key_is_refused_after_a_fetch_for_another_reason(issuer: CachedIssuer) -> None:
+    token = OLD.token()
+    await issuer.verify(token)
+    issuer.keys = [NEW]
+    await issuer.verify(NEW.token())
+    with pytest.raises(TokenRefused):
+        await issuer.verify(token)
+
+
+async def test_tokens_are_refused_if_all_keys_are_withdrawn(
+    issuer: CachedIssuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    await issuer.verify(OLD.token(long_lived()))
+    issuer.keys = []
+    issuer.clock.now += 600
+    with pytest.raises(TokenRefused):
+        await issuer.verify(OLD.token(long_lived()))
+    assert "every token will be refused" in caplog.text
+
+
+async def test_keys_are_refreshed_in_the_background_before_they_are_stale(issuer: CachedIssuer) -> None:
+    token = OLD.token(long_lived())
+    await issuer.verify(token)
+    issuer.is_responding.clear()
+    issuer.clock.now += 540
+    # The issuer does not respond, and the requests do not wait for it.
+    for _ in range(20):
+        async with asyncio.timeout(1):
+            assert (await issuer.verify(token)).user == "ann"
+    issuer.keys = [NEW]
+    issuer.is_responding.set()
+    task = issuer.cache._key_cache._refresh_task
     assert task is not None
     async with asyncio.timeout(5):
         await task
+    assert issuer.fetches == 2
+    with pytest.raises(TokenRefused):
+        await issuer.verify(token)
+    assert (await issuer.verify(NEW.token(long_lived()))).user == "ann"
 
 
-async def test_keys_are_fetched_once_for_many_tokens_at_the_same_time() -> None:
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier()
-        tokens = [OLD.token(long_lived(f"user {number}")) for number in range(50)]
-        found = await asyncio.gather(*map(verifier.verify, tokens))
-        assert [identity.user for identity in found] == [f"user {number}" for number in range(50)]
-        assert issuer.fetches == 1
+async def test_a_flood_of_unknown_keys_causes_one_fetch_in_ten_seconds(issuer: CachedIssuer) -> None:
+    await issuer.verify(OLD.token(long_lived()))
 
-
-async def test_a_new_key_is_accepted_immediately() -> None:
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier()
-        await verifier.verify(OLD.token())
-        issuer.keys.append(NEW)
-        assert (await verifier.verify(NEW.token())).user == "ann"
-        assert (await verifier.verify(OLD.token())).user == "ann"
-        assert issuer.fetches == 2
-
-
-async def test_a_withdrawn_key_is_refused_after_ten_minutes() -> None:
-    clock = Clock()
-    async with Issuer(OLD, NEW) as issuer:
-        verifier = issuer.verifier(clock)
-        token = OLD.token(long_lived())
-        await verifier.verify(token)
-        issuer.keys = [NEW]
-        clock.now += 539
-        assert (await verifier.verify(token)).user == "ann"
-        assert issuer.fetches == 1
-        # After a pause, even the first request must not use the stale keys.
-        clock.now += 61
-        with pytest.raises(TokenRefused):
-            await verifier.verify(token)
-        assert (await verifier.verify(NEW.token(long_lived()))).user == "ann"
-
-
-async def test_a_withdrawn_key_is_refused_after_a_fetch_for_another_reason() -> None:
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier()
-        token = OLD.token()
-        await verifier.verify(token)
-        issuer.keys = [NEW]
-        await verifier.verify(NEW.token())
-        with pytest.raises(TokenRefused):
-            await verifier.verify(token)
-
-
-async def test_tokens_are_refused_if_all_keys_are_withdrawn(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier(clock)
-        await verifier.verify(OLD.token(long_lived()))
-        issuer.keys = []
-        clock.now += 600
-        with pytest.raises(TokenRefused):
-            await verifier.verify(OLD.token(long_lived()))
-        assert "every token will be refused" in caplog.text
-
-
-async def test_keys_are_refreshed_in_the_background_before_they_are_stale() -> None:
-    clock = Clock()
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier(clock)
-        token = OLD.token(long_lived())
-        await verifier.verify(token)
-        issuer.is_responding.clear()
-        clock.now += 540
-        # The issuer does not respond, and the requests do not wait for it.
-        for _ in range(20):
-            async with asyncio.timeout(1):
-                assert (await verifier.verify(token)).user == "ann"
-        issuer.keys = [NEW]
-        issuer.is_responding.set()
-        await refreshed(verifier)
-        assert issuer.fetches == 2
-        with pytest.raises(TokenRefused):
-            await verifier.verify(token)
-        assert (await verifier.verify(NEW.token(long_lived()))).user == "ann"
-
-
-async def test_a_flood_of_unknown_keys_causes_one_fetch_in_ten_seconds() -> None:
-    clock = Clock()
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier(clock)
-        await verifier.verify(OLD.token(long_lived()))
-
-        async def flood(count: int) -> None:
-            headers = [{"alg": "RS256", "kid": f"kid {number}"} for number in range(count)]
-            tokens = [OLD.token(long_lived(), header) for header in headers]
-            refusals = await asyncio.gather(*map(verifier.verify, tokens), return_exceptions=True)
-            assert {type(refusal) for refusal in refusals} == {TokenRefused}
-            # One by one as well.
-            for token in tokens[:50]:
-                with pytest.raises(TokenRefused):
-                    await verifier.verify(token)
-
-        await flood(500)
-        assert issuer.fetches == 2
-        clock.now += 9.9
-        await flood(100)
-        assert issuer.fetches == 2
-        clock.now += 0.1
-        await flood(100)
-        assert issuer.fetches == 3
-        assert (await verifier.verify(OLD.token(long_lived()))).user == "ann"
-
-
-async def test_a_known_key_with_other_algorithms_causes_one_fetch() -> None:
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier()
-        await verifier.verify(OLD.token())
-        for name in ("PS256", "ES256", "EdDSA") * 20:
+    async def flood(count: int) -> None:
+        headers = [{"alg": "RS256", "kid": f"kid {number}"} for number in range(count)]
+        tokens = [OLD.token(long_lived(), header) for header in headers]
+        refusals = await asyncio.gather(*map(issuer.verify, tokens), return_exceptions=True)
+        assert {type(refusal) for refusal in refusals} == {TokenRefused}
+        # One by one as well.
+        for token in tokens[:50]:
             with pytest.raises(TokenRefused):
-                await verifier.verify(OLD.token(header={"alg": name, "kid": OLD.kid}))
-        assert issuer.fetches == 2
+                await issuer.verify(token)
+
+    await flood(500)
+    assert issuer.fetches == 2
+    issuer.clock.now += 9.9
+    await flood(100)
+    assert issuer.fetches == 2
+    issuer.clock.now += 0.1
+    await flood(100)
+    assert issuer.fetches == 3
+    assert (await issuer.verify(OLD.token(long_lived()))).user == "ann"
 
 
-async def test_tokens_with_invalid_claims_cause_no_fetch() -> None:
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier()
-        for token in ("x", OLD.token(good_claims(exp=1)), OLD.token(good_claims(aud="other"))):
-            with pytest.raises(TokenRefused):
-                await verifier.verify(token)
-        assert issuer.fetches == 0
+async def test_a_known_key_with_other_algorithms_causes_one_fetch(issuer: CachedIssuer) -> None:
+    await issuer.verify(OLD.token())
+    for name in ("PS256", "ES256", "EdDSA") * 20:
+        with pytest.raises(TokenRefused):
+            await issuer.verify(OLD.token(header={"alg": name, "kid": OLD.kid}))
+    assert issuer.fetches == 2
 
 
-async def test_without_any_keys_tokens_cannot_be_verified() -> None:
-    clock = Clock()
-    issuer = Issuer(OLD)
-    await issuer.start()
-    verifier = issuer.verifier(clock)
+async def test_tokens_with_invalid_claims_cause_no_fetch(issuer: CachedIssuer) -> None:
+    for token in ("x", OLD.token(good_claims(exp=1)), OLD.token(good_claims(aud="other"))):
+        with pytest.raises(TokenRefused):
+            await issuer.verify(token)
+    assert issuer.fetches == 0
+
+
+async def test_without_any_keys_tokens_cannot_be_verified(issuer: CachedIssuer) -> None:
     await issuer.stop()
     for _ in range(3):
         with pytest.raises(KeysUnavailable) as unavailable:
-            await verifier.verify(OLD.token())
+            await issuer.verify(OLD.token())
     assert unavailable.value.status == 503
     assert "Connect call failed" in str(unavailable.value)
     async with issuer:
         # No retry within the delay.
         with pytest.raises(KeysUnavailable):
-            await verifier.verify(OLD.token())
+            await issuer.verify(OLD.token())
         assert issuer.fetches == 0
         # The next request after the delay retries.
-        clock.now += 10
-        assert (await verifier.verify(OLD.token())).user == "ann"
+        issuer.clock.now += 10
+        assert (await issuer.verify(OLD.token())).user == "ann"
 
 
-async def test_cached_keys_are_used_for_an_hour_of_outage() -> None:
-    clock = Clock()
-    issuer = Issuer(OLD)
-    await issuer.start()
-    verifier = issuer.verifier(clock)
+async def test_cached_keys_are_used_for_an_hour_of_outage(issuer: CachedIssuer) -> None:
     token = OLD.token(long_lived())
-    await verifier.verify(token)
+    await issuer.verify(token)
     await issuer.stop()
-    start = clock.now
+    start = issuer.clock.now
     for minute in range(1, 60):
-        clock.now = start + minute * 60
-        assert (await verifier.verify(token)).user == "ann"
-    clock.now = start + 3599.9
-    assert (await verifier.verify(token)).user == "ann"
-    clock.now = start + 3600
+        issuer.clock.now = start + minute * 60
+        assert (await issuer.verify(token)).user == "ann"
+    issuer.clock.now = start + 3599.9
+    assert (await issuer.verify(token)).user == "ann"
+    issuer.clock.now = start + 3600
     with pytest.raises(KeysUnavailable):
-        await verifier.verify(token)
+        await issuer.verify(token)
     async with issuer:
-        clock.now += 10
-        assert (await verifier.verify(token)).user == "ann"
-    await verifier.close()
+        issuer.clock.now += 10
+        assert (await issuer.verify(token)).user == "ann"
 
 
-async def test_in_an_outage_only_one_request_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_in_an_outage_only_one_request_waits(
+    issuer: CachedIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(key_cache, "FETCH_TIMEOUT", 0.05)
-    clock = Clock()
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier(clock)
-        token = OLD.token(long_lived())
-        await verifier.verify(token)
-        issuer.is_responding.clear()
-        clock.now += 600
-        assert (await verifier.verify(token)).user == "ann"
-        assert issuer.fetches == 2
-        monkeypatch.setattr(key_cache, "FETCH_TIMEOUT", 60.0)
-        issuer.was_requested.clear()
-        for seconds in (9.9, 0.1, 5, 20):
-            clock.now += seconds
-            async with asyncio.timeout(5):
-                assert (await verifier.verify(token)).user == "ann"
-        await issuer.was_requested.wait()
-        # There is only one fetch at a time.
-        assert issuer.fetches == 3
-        await verifier.close()
+    token = OLD.token(long_lived())
+    await issuer.verify(token)
+    issuer.is_responding.clear()
+    issuer.clock.now += 600
+    assert (await issuer.verify(token)).user == "ann"
+    assert issuer.fetches == 2
+    monkeypatch.setattr(key_cache, "FETCH_TIMEOUT", 60.0)
+    issuer.was_requested.clear()
+    for seconds in (9.9, 0.1, 5, 20):
+        issuer.clock.now += seconds
+        async with asyncio.timeout(5):
+            assert (await issuer.verify(token)).user == "ann"
+    await issuer.was_requested.wait()
+    # There is only one fetch at a time.
+    assert issuer.fetches == 3
 
 
-async def test_an_unknown_key_in_an_outage_is_not_refused_as_invalid() -> None:
-    clock = Clock()
-    issuer = Issuer(OLD)
-    await issuer.start()
-    verifier = issuer.verifier(clock)
-    await verifier.verify(OLD.token(long_lived()))
+async def test_an_unknown_key_in_an_outage_is_not_refused_as_invalid(issuer: CachedIssuer) -> None:
+    await issuer.verify(OLD.token(long_lived()))
     await issuer.stop()
     for _ in range(2):
         with pytest.raises(KeysUnavailable):
-            await verifier.verify(NEW.token(long_lived()))
-    assert (await verifier.verify(OLD.token(long_lived()))).user == "ann"
+            await issuer.verify(NEW.token(long_lived()))
+    assert (await issuer.verify(OLD.token(long_lived()))).user == "ann"
     issuer.keys.append(NEW)
     async with issuer:
-        clock.now += 10
-        assert (await verifier.verify(NEW.token(long_lived()))).user == "ann"
+        issuer.clock.now += 10
+        assert (await issuer.verify(NEW.token(long_lived()))).user == "ann"
 
 
 @pytest.mark.parametrize(
@@ -258,17 +243,16 @@ async def test_an_unknown_key_in_an_outage_is_not_refused_as_invalid() -> None:
     ],
     ids=lambda document: document[:20].decode("latin-1"),
 )
-async def test_an_invalid_key_set_does_not_replace_the_cached_one(document: bytes) -> None:
-    clock = Clock()
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier(clock)
-        await verifier.verify(OLD.token(long_lived()))
-        issuer.responses["/keys"] = http_response(document)
-        clock.now += 600
-        assert (await verifier.verify(OLD.token(long_lived()))).user == "ann"
-        assert issuer.fetches == 2
-        with pytest.raises(KeysUnavailable, match="key"):
-            await issuer.verifier().verify(OLD.token())
+async def test_an_invalid_key_set_does_not_replace_the_cached_one(
+    issuer: CachedIssuer, document: bytes
+) -> None:
+    await issuer.verify(OLD.token(long_lived()))
+    issuer.responses["/keys"] = http_response(document)
+    issuer.clock.now += 600
+    assert (await issuer.verify(OLD.token(long_lived()))).user == "ann"
+    assert issuer.fetches == 2
+    with pytest.raises(KeysUnavailable, match="key"):
+        await issuer.verifier().verify(OLD.token())
 
 
 @pytest.mark.parametrize(
@@ -304,91 +288,76 @@ async def test_an_invalid_key_set_does_not_replace_the_cached_one(document: byte
     # Keys are random, and test names must be stable.
     ids=lambda jwk: str(jwk)[:14],
 )
-async def test_unusable_keys_are_skipped(jwk: Any, caplog: pytest.LogCaptureFixture) -> None:
-    async with Issuer(OLD) as issuer:
-        issuer.responses["/keys"] = http_response({"keys": [jwk, NEW.jwk]})
-        assert (await issuer.verifier().verify(NEW.token())).user == "ann"
-        assert "every token will be refused" not in caplog.text
-        issuer.responses["/keys"] = http_response({"keys": [jwk]})
-        for key in (NEW, OLD):
-            with pytest.raises(TokenRefused):
-                await issuer.verifier().verify(key.token())
-        assert "every token will be refused" in caplog.text
-
-
-async def test_two_keys_may_share_an_id() -> None:
-    twin = ec_key("old")
-    other = rsa_key("old", bits=2049)
-    async with Issuer(other, OLD, twin) as issuer:
-        verifier = issuer.verifier()
-        for key in (OLD, other, twin):
-            assert (await verifier.verify(key.token())).user == "ann"
-
-
-async def test_a_cancelled_request_does_not_cancel_the_fetch_for_others() -> None:
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier()
-        issuer.is_responding.clear()
-        cancelled, waiting = (asyncio.create_task(verifier.verify(OLD.token())) for _ in range(2))
-        await issuer.was_requested.wait()
-        cancelled.cancel()
-        issuer.is_responding.set()
-        assert (await waiting).user == "ann"
-        with pytest.raises(asyncio.CancelledError):
-            await cancelled
-        assert issuer.fetches == 1
-
-
-async def test_other_tokens_are_verified_during_a_fetch() -> None:
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier()
-        issuer.is_responding.clear()
-        waiting = asyncio.create_task(verifier.verify(OLD.token()))
-        await issuer.was_requested.wait()
+async def test_unusable_keys_are_skipped(
+    issuer: CachedIssuer, jwk: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    issuer.responses["/keys"] = http_response({"keys": [jwk, NEW.jwk]})
+    assert (await issuer.verifier().verify(NEW.token())).user == "ann"
+    assert "every token will be refused" not in caplog.text
+    issuer.responses["/keys"] = http_response({"keys": [jwk]})
+    for key in (NEW, OLD):
         with pytest.raises(TokenRefused):
-            await verifier.verify("x.y.z")
-        assert not waiting.done()
-        issuer.is_responding.set()
-        assert (await waiting).user == "ann"
+            await issuer.verifier().verify(key.token())
+    assert "every token will be refused" in caplog.text
 
 
-async def test_close_cancels_the_fetch() -> None:
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier()
-        issuer.is_responding.clear()
-        waiting = asyncio.create_task(verifier.verify(OLD.token()))
-        await issuer.was_requested.wait()
-        await verifier.close()
-        with pytest.raises(KeysUnavailable):
-            await waiting
-        await verifier.close()
+async def test_two_keys_may_share_an_id(issuer: CachedIssuer) -> None:
+    issuer.keys += [rsa_key("old", bits=2049), ec_key("old")]
+    for key in issuer.keys:
+        assert (await issuer.verify(key.token())).user == "ann"
 
 
-async def test_after_the_clock_is_set_back_the_keys_are_fetched_again() -> None:
-    clock = Clock()
-    async with Issuer(OLD) as issuer:
-        verifier = issuer.verifier(clock)
-        token = OLD.token(long_lived() | {"iat": 0})
-        await verifier.verify(token)
-        clock.now -= 86_400
-        issuer.keys = [NEW]
-        with pytest.raises(TokenRefused):
-            await verifier.verify(token)
+async def test_a_cancelled_request_does_not_cancel_the_fetch_for_others(issuer: CachedIssuer) -> None:
+    issuer.is_responding.clear()
+    cancelled, waiting = (asyncio.create_task(issuer.verify(OLD.token())) for _ in range(2))
+    await issuer.was_requested.wait()
+    cancelled.cancel()
+    issuer.is_responding.set()
+    assert (await waiting).user == "ann"
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    assert issuer.fetches == 1
 
 
-async def test_after_the_clock_is_set_back_in_an_outage_the_keys_stay() -> None:
-    clock = Clock()
-    issuer = Issuer(OLD)
-    await issuer.start()
-    verifier = issuer.verifier(clock)
-    token = OLD.token(long_lived() | {"iat": 0})
-    await verifier.verify(token)
-    await issuer.stop()
-    clock.now -= 86_400
-    assert (await verifier.verify(token)).user == "ann"
-    clock.now += 3000
+async def test_other_tokens_are_verified_during_a_fetch(issuer: CachedIssuer) -> None:
+    issuer.is_responding.clear()
+    waiting = asyncio.create_task(issuer.verify(OLD.token()))
+    await issuer.was_requested.wait()
+    with pytest.raises(TokenRefused):
+        await issuer.verify("x.y.z")
+    assert not waiting.done()
+    issuer.is_responding.set()
+    assert (await waiting).user == "ann"
+
+
+async def test_close_cancels_the_fetch(issuer: CachedIssuer) -> None:
+    issuer.is_responding.clear()
+    waiting = asyncio.create_task(issuer.verify(OLD.token()))
+    await issuer.was_requested.wait()
+    await issuer.cache.close()
     with pytest.raises(KeysUnavailable):
-        await verifier.verify(token)
+        await waiting
+    await issuer.cache.close()
+
+
+async def test_after_the_clock_is_set_back_the_keys_are_fetched_again(issuer: CachedIssuer) -> None:
+    token = OLD.token(long_lived() | {"iat": 0})
+    await issuer.verify(token)
+    issuer.clock.now -= 86_400
+    issuer.keys = [NEW]
+    with pytest.raises(TokenRefused):
+        await issuer.verify(token)
+
+
+async def test_after_the_clock_is_set_back_in_an_outage_the_keys_stay(issuer: CachedIssuer) -> None:
+    token = OLD.token(long_lived() | {"iat": 0})
+    await issuer.verify(token)
+    await issuer.stop()
+    issuer.clock.now -= 86_400
+    assert (await issuer.verify(token)).user == "ann"
+    issuer.clock.now += 3000
+    with pytest.raises(KeysUnavailable):
+        await issuer.verify(token)
 
 
 async def test_any_exception_of_a_fetch_is_an_outage_and_is_not_quoted(
@@ -405,19 +374,15 @@ async def test_any_exception_of_a_fetch_is_an_outage_and_is_not_quoted(
     assert "hunter2" not in caplog.text
 
 
-async def test_tokens_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
+async def test_tokens_are_not_logged(issuer: CachedIssuer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    issuer = Issuer(OLD)
-    await issuer.start()
-    verifier = issuer.verifier(clock)
     good, unknown = OLD.token(long_lived()), NEW.token(long_lived())
-    await verifier.verify(good)
+    await issuer.verify(good)
     with pytest.raises(TokenRefused):
-        await verifier.verify(unknown)
+        await issuer.verify(unknown)
     await issuer.stop()
-    clock.now += 600
-    await verifier.verify(good)
+    issuer.clock.now += 600
+    await issuer.verify(good)
     assert "cannot be fetched" in caplog.text
     for token in (good, unknown):
         for part in token.split("."):
