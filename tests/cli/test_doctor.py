@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import shutil
@@ -21,10 +22,10 @@ from dittybag.config import settings
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from tests.cli.cli_runner import data, dittybag
 from tests.cli.pseudo_terminal import run_in_terminal
+from tests.exchange.exchange_data import fill_database
 from tests.repetitions import SEED, repetitions
 from tests.stdio_server_process import ROOT, StdioServerProcess
 from tests.storage.sqlite.scripted_process import drop_privileges
-from tests.storage.sqlite.test_backups import create_sample_database
 
 CORRUPTIONS = repetitions(120, 3000)
 
@@ -34,7 +35,9 @@ def home(tmp_path: Path) -> Path:
     """A data folder whose database has entities of every kind."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
-    create_sample_database(home / "default.db")
+    asyncio.run(fill_database(home / "default.db", 24, 8, 0))
+    dittybag(home, "task", "add", "first", "--label", "ci")
+    dittybag(home, "task", "add", "second", "--label", "ci", "--blocked-by", "1")
     return home
 
 

@@ -13,22 +13,17 @@ from typing import Any
 
 import apsw
 import pytest
-from msgspec.structs import replace
 
 from dittybag.domain.errors import StorageDamaged, StorageError, StorageForeign, StorageTooNew
-from dittybag.domain.ports import Transaction
-from dittybag.domain.tasks import Comment, Task
 from dittybag.services.caller import Caller
-from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sql.migration_files import NEWEST_SCHEMA
 from dittybag.storage.sqlite import backups
 from dittybag.storage.sqlite.backups import FileRefused, back_up, restore
-from dittybag.storage.sqlite.integrity_check import (
-    check_integrity,
-)
+from dittybag.storage.sqlite.integrity_check import check_integrity
 from dittybag.storage.sqlite.snapshots import open_snapshot
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
+from tests.exchange.exchange_data import fill_database
 from tests.stdio_server_process import ROOT
 from tests.storage.sqlite.scripted_process import ScriptedProcess
 from tests.torture.sqlite_audit import SqliteAudit
@@ -46,56 +41,16 @@ async def _write(path: Path, work: Callable[[Workspace, Caller], Any]) -> None:
         await workspace.store.close()
 
 
-def write(path: Path, work: Callable[[Workspace, Caller], Any]) -> None:
-    asyncio.run(_write(path, work))
-
-
 def add_task(path: Path, title: str) -> None:
-    write(path, lambda workspace, caller: workspace.tasks.create(caller, title=title))
-
-
-async def block_second_task(transaction: Transaction) -> None:
-    """Let the second task wait for the first, and the third be a part of the second."""
-    fields: dict[int, dict[str, Any]] = {
-        2: {"blocked_by": (1,), "comments": (Comment(1, "ann", "Ü"),)},
-        3: {"parent": 2},
-    }
-    for number, values in fields.items():
-        task: Task = await transaction.find("task", id=number)
-        changed = replace(task, labels=("ci",), assignee="ann", version=task.version + 1, **values)
-        await transaction.write("update", task, changed)
-
-
-def create_sample_database(path: Path) -> Path:
-    """Create a database with entities of every kind and a history."""
-
-    async def fill(workspace: Workspace, caller: Caller) -> None:
-        for number in range(12):
-            content = f"Straße {number}: {'İzmir naïve 漢字 ' * number}"
-            await workspace.prompts.create(
-                caller, name=f"p{number}", content=content, tags=["red", f"t{number}"]
-            )
-        change = PromptChange(content="Σίσυφος again", tags=["blue"])
-        await workspace.prompts.update(caller, PromptAddress(name="p3"), change)
-        await workspace.prompts.delete(caller, PromptAddress(name="p4"))
-        for number in range(4):
-            text = f"text {number} " * 500
-            await workspace.resources.create(
-                caller, name=f"r{number}", uri=f"x:{number}", content=text, mime_type="text/plain"
-            )
-        await workspace.resources.delete(caller, "r1")
-        for number in range(5):
-            await workspace.tasks.create(caller, title=f"task {number}", notes="ÄÖ" * number)
-        await workspace.store.write(block_second_task, actor="tester")
-        await workspace.projects.create("other", actor="tester")
-
-    write(path, fill)
-    return path
+    asyncio.run(_write(path, lambda workspace, caller: workspace.tasks.create(caller, title=title)))
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    return create_sample_database(tmp_path / "home" / "store.db")
+    """A database with entities of every kind and a history."""
+    path = tmp_path / "home" / "store.db"
+    asyncio.run(fill_database(path, 24, 8, 20))
+    return path
 
 
 def dump(path: Path) -> dict[str, list[Any]]:
@@ -125,18 +80,25 @@ def file_names(folder: Path) -> list[str]:
 # Backups
 
 
-def test_a_backup_is_a_single_complete_file_readable_by_its_owner_only(
-    tmp_path: Path, database: Path
+@pytest.mark.parametrize(
+    "name",
+    ["b.db", "päth with blanks.db", "100%.db", "a'b\"c.db", "file:x?mode=ro", "-x.db", "x" * 250],
+)
+def test_a_backup_and_what_it_restores_are_complete_and_private(
+    tmp_path: Path, database: Path, name: str
 ) -> None:
-    file = tmp_path / "copies" / "b.db"
+    file, target = tmp_path / "copies" / name, tmp_path / "deep" / "new" / name
     file.parent.mkdir()
     made = back_up(str(database), str(file), force=False, report=ignore_progress)
     assert (made.file, made.bytes, made.problems) == (str(file), file.stat().st_size, [])
-    assert file_names(file.parent) == ["b.db"]
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert dump(file) == dump(database)
     assert made.change == len(dump(database)["changes"])
-    assert_intact(file)
+    restored = restore(str(file), str(target), force=False, report=ignore_progress)
+    assert (restored.database, restored.aside, restored.problems) == (str(target), None, [])
+    for copy in (file, target):
+        assert file_names(copy.parent) == [name]
+        assert copy.stat().st_mode & 0o777 == 0o600
+        assert dump(copy) == dump(database)
+        assert_intact(copy)
 
 
 def test_data_in_the_write_ahead_log_is_backed_up(tmp_path: Path, database: Path) -> None:
@@ -183,15 +145,6 @@ def refusal_reason(database: Path, file: Path, *, force: bool = False) -> str:
     return caught.value.reason
 
 
-def test_an_existing_file_is_replaced_only_with_force(tmp_path: Path, database: Path) -> None:
-    file = tmp_path / "b.db"
-    file.write_text("dear diary")
-    assert refusal_reason(database, file) == "exists"
-    assert file.read_text() == "dear diary"
-    back_up(str(database), str(file), force=True, report=ignore_progress)
-    assert dump(file) == dump(database)
-
-
 def test_a_file_created_during_the_backup_is_not_replaced(tmp_path: Path, database: Path) -> None:
     file = tmp_path / "b.db"
     with pytest.raises(FileRefused) as caught:
@@ -222,24 +175,6 @@ def test_a_file_name_with_a_leftover_write_ahead_log_is_refused(tmp_path: Path, 
     assert refusal_reason(database, tmp_path / "b.db") == "in use"
     assert refusal_reason(database, tmp_path / "b.db", force=True) == "in use"
     assert file_names(tmp_path) == ["b.db-wal", "home"]
-
-
-def test_invalid_backup_files_are_refused(tmp_path: Path, database: Path) -> None:
-    assert refusal_reason(database, tmp_path) == "folder"
-    assert refusal_reason(database, tmp_path / "nowhere" / "b.db") == "no folder"
-    assert refusal_reason(tmp_path / "none.db", tmp_path / "b.db") == "missing"
-    assert refusal_reason(database, tmp_path / "\udcff.db") == "name"
-    assert file_names(tmp_path) == ["home"]
-
-
-@pytest.mark.parametrize(
-    "name", ["päth with blanks.db", "100%.db", "a'b\"c.db", "file:x?mode=ro", "-x.db", "x" * 250]
-)
-def test_a_backup_may_have_any_name(tmp_path: Path, database: Path, name: str) -> None:
-    back_up(str(database), str(tmp_path / name), force=False, report=ignore_progress)
-    assert file_names(tmp_path) == sorted(["home", name])
-    restore(str(tmp_path / name), str(tmp_path / "new" / name), force=False, report=ignore_progress)
-    assert dump(tmp_path / "new" / name) == dump(database)
 
 
 def test_a_damaged_database_does_not_replace_a_backup(tmp_path: Path, database: Path) -> None:
@@ -285,17 +220,6 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, database: Path) -> No
 # Restoring
 
 
-def test_a_backup_is_restored_to_a_new_file(tmp_path: Path, database: Path) -> None:
-    back_up(str(database), str(tmp_path / "b.db"), force=False, report=ignore_progress)
-    target = tmp_path / "deep" / "new.db"
-    restored = restore(str(tmp_path / "b.db"), str(target), force=False, report=ignore_progress)
-    assert (restored.database, restored.aside, restored.problems) == (str(target), None, [])
-    assert dump(target) == dump(database)
-    assert file_names(target.parent) == ["new.db"]
-    assert target.stat().st_mode & 0o777 == 0o600
-    assert_intact(target)
-
-
 def test_an_unused_database_is_replaced_without_force(tmp_path: Path, database: Path) -> None:
     unused, empty = tmp_path / "unused.db", tmp_path / "empty.db"
     asyncio.run(SqliteStore(str(unused)).close())
@@ -327,24 +251,6 @@ def test_a_database_with_data_is_replaced_only_with_force_and_kept(tmp_path: Pat
     assert file_names(tmp_path) == sorted(["home", "present.db", *(aside.name for aside in asides)])
     assert_intact(target)
     assert_intact(asides[0])
-
-
-async def test_a_running_store_continues_with_the_restored_data(tmp_path: Path, database: Path) -> None:
-    back_up(str(database), str(tmp_path / "b.db"), force=False, report=ignore_progress)
-    backed_up = dump(database)
-    workspace = Workspace(SqliteStore(str(database)))
-    caller = Caller((await workspace.projects.find("default")).id, "tester")
-    await workspace.tasks.create(caller, title="after the backup")
-    await asyncio.to_thread(
-        restore, str(tmp_path / "b.db"), str(database), force=True, report=ignore_progress
-    )
-    assert dump(database) == backed_up
-    assert (await workspace.tasks.search(caller, "after the backup"))[0] == 0
-    await workspace.store.check()
-    await workspace.tasks.create(caller, title="after the restoring")
-    await workspace.store.close()
-    assert [row for row in dump(database)["tasks"] if "after the restoring" in row]
-    assert_intact(database)
 
 
 async def test_a_running_store_notifies_of_a_restore_and_of_later_changes(
@@ -571,15 +477,6 @@ def test_a_readable_backup_with_problems_is_restored_and_they_are_reported(
 # Integrity checks
 
 
-def problems_after(database: Path, *sql: str) -> list[str]:
-    with closing(apsw.Connection(str(database))) as connection:
-        connection.execute("PRAGMA foreign_keys = OFF")
-        for statement in sql:
-            connection.execute(statement)
-    with open_snapshot(str(database)) as connection:
-        return [problem.part for problem in check_integrity(connection, ignore_progress)]
-
-
 @pytest.mark.parametrize(
     ("sql", "part"),
     [
@@ -592,7 +489,11 @@ def problems_after(database: Path, *sql: str) -> list[str]:
     ],
 )
 def test_inconsistencies_are_found(database: Path, sql: str, part: str) -> None:
-    assert part in problems_after(database, sql)
+    with closing(apsw.Connection(str(database))) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute(sql)
+    with open_snapshot(str(database)) as connection:
+        assert part in [problem.part for problem in check_integrity(connection, ignore_progress)]
 
 
 def test_a_snapshot_changes_nothing_and_keeps_a_leftover_write_ahead_log(database: Path) -> None:
