@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain
@@ -78,19 +77,15 @@ def names(server: ServerUnderTest) -> list[str]:
 
 NAMES = {
     "My-Coding Lib": "my_coding_lib",
-    "plain": "plain",
     "__x__": "x",
     "-- y --": "y",
     "a--b": "a__b",
     "snake_case_2": "snake_case_2",
     "v1.2": "v1_2",
     "2nd": "2nd",
-    " spaced ": "spaced",
-    "C++": "c",
     "a:b": "a_b",
     "%41": "41",
     "Ünï Çödé": "ünï_çödé",
-    "ÉCOLE": "école",
     "日本語 プロンプト": "日本語_プロンプト",
     "ΛΌΓΟΣ": "λόγος",
     "Straße": "straße",
@@ -99,7 +94,6 @@ NAMES = {
     # A letter and a combining mark.
     "ele\u0301ve": "eléve",
     "new\nline": "new_line",
-    "\ttab": "tab",
     "escape\x1b[2J": "escape__2j",
     "no\xa0break": "no_break",
     "zero\u200bwidth": "zero_width",
@@ -121,21 +115,14 @@ def test_library_names_are_folder_names_in_lower_case_letters_digits_and_undersc
 
 
 def test_a_folder_without_a_usable_name_is_not_a_library_and_is_logged(machine: Machine) -> None:
-    nameless = ("---", "_", "😀", "+ +")
-    for folder in ("good", *nameless):
+    problems = dict.fromkeys(("---", "_", "😀", "+ +"), "no letter or digit")
+    problems[os.fsdecode(b"caf\xe9")] = "not valid UTF-8"
+    for folder in ("good", *problems):
         write_twig_library(machine.twig_libraries / folder, {"a": "fine"})
     with LibraryClient(machine) as client:
         assert client.names() == ["good:a"]
-        for folder in nameless:
-            assert "no letter or digit" in client.wait_for_stderr(f"~/twig/{folder}:")
-
-
-def test_a_folder_whose_name_is_not_text_is_not_a_library_and_is_logged(machine: Machine) -> None:
-    for folder in ("good", os.fsdecode(b"caf\xe9")):
-        write_twig_library(machine.twig_libraries / folder, {"a": "fine"})
-    with LibraryClient(machine) as client:
-        assert client.names() == ["good:a"]
-        assert "not valid UTF-8" in client.wait_for_stderr("~/twig/caf")
+        for folder, problem in problems.items():
+            assert problem in client.wait_for_stderr(f"~/twig/{folder.partition(chr(0xDCE9))[0]}")
 
 
 def test_hidden_folders_and_files_are_not_libraries(machine: Machine) -> None:
@@ -169,14 +156,6 @@ def test_twig_libraries_take_precedence_over_own_libraries_with_the_same_name(ma
     with open_server(machine, "all") as server:
         # The default profile does not read Twig's directory.
         assert [text(server, "a:which"), text(server, "b:which")] == ["own", "own"]
-
-
-def test_twig_s_default_directory_is_found(machine: Machine) -> None:
-    machine.twig_libraries = machine.root / "data/twig/prompts"
-    write_twig_library(machine.twig_libraries / "lib", {"a": "found"})
-    env = machine.env | {"TWIG_DATA_DIR": "", "XDG_DATA_HOME": str(machine.root / "data")}
-    with ServerUnderTest(machine.root, "twig", env=env) as server:
-        assert text(server, "lib:a") == "found"
 
 
 # Broken libraries
@@ -222,6 +201,8 @@ def test_broken_libraries_are_logged_with_file_and_line_and_do_not_affect_others
     directory = machine.libraries_of(profile)
     write_twig_library(directory / "a first", {"good": "first"})
     write_twig_library(directory / "z last", {"good": "last"})
+    with (directory / "a first/twig.toml").open("a") as manifest:
+        manifest.write("[prompts.'a/b']\n[prompts.number]\ndescription = 7\n")
     for folder, (content, _) in BROKEN_MANIFESTS.items():
         write_files(directory / folder, {"twig.toml": content, "prompts/a.md": "lost"})
     with LibraryClient(machine, profile) as client:
@@ -229,38 +210,8 @@ def test_broken_libraries_are_logged_with_file_and_line_and_do_not_affect_others
         assert [client.text("a_first:good"), client.text("z_last:good")] == ["first", "last"]
         for folder, (_, words) in BROKEN_MANIFESTS.items():
             client.wait_for_stderr(f"/{folder}/", *words)
-
-
-def test_a_manifest_that_is_not_a_file_does_not_affect_other_libraries(machine: Machine) -> None:
-    write_twig_library(machine.twig_libraries / "good", {"a": "fine"})
-    for name, make in NOT_FILES.items():
-        (machine.twig_libraries / name).mkdir()
-        make(machine.twig_libraries / name / "twig.toml")
-    with open_server(machine) as server:
-        assert names(server) == ["good:a"]
-        assert text(server, "good:a") == "fine"
-
-
-def test_an_invalid_prompt_in_a_manifest_does_not_affect_others(machine: Machine) -> None:
-    bad = {
-        "number": "[prompts.number]\ndescription = 7\n",
-        "nameless": "[[prompts.nameless.arguments]]\ndescription = 'x'\n",
-        "twice": "[[prompts.twice.arguments]]\nname = 'x'\n[[prompts.twice.arguments]]\nname = 'x'\n",
-        "a/b": "[prompts.'a/b']\n",
-        "../b": "[prompts.'../b']\n",
-        "a:b": "[prompts.'a:b']\n",
-        ".a": "[prompts.'.a']\n",
-        "maybe": "[[prompts.maybe.arguments]]\nname = 'x'\nrequired = 'maybe'\n",
-    }
-    write_files(machine.twig_libraries / "lib", {"twig.toml": twig_manifest("good") + "".join(bad.values())})
-    write_files(machine.twig_libraries / "lib", {"prompts/good.md": "fine"})
-    with LibraryClient(machine) as client:
-        assert client.names() == ["lib:good"]
-        assert client.text("lib:good") == "fine"
-        line = twig_manifest("good").count("\n") + 1
-        for key, table in bad.items():
-            client.wait_for_stderr(f"twig.toml:{line}: Prompt '{key}'")
-            line += table.count("\n")
+        client.wait_for_stderr("/a first/twig.toml:2: Prompt 'a/b'")
+        client.wait_for_stderr("/a first/twig.toml:3: Prompt 'number'")
 
 
 # Values and texts
@@ -315,15 +266,11 @@ def test_values_that_are_not_text_are_rendered_as_json(
     "value",
     [
         "{{ 7*7 }}",
-        "{{7*7}}",
         "{% include 'prompts/value.md' %}",
         "{% raw %}{{ x }}{% endraw %}",
         "{# gone? #}",
-        "{%- if true -%}",
         "}} {% endif %}",
         "{{ x }}",
-        "{{ self }}",
-        "{{",
         "<script>&amp;\"'\\",
         "line\r\nline\n\n",
         "\u0000 \u001f \ufeff \u2028",
@@ -345,7 +292,6 @@ SAMPLES = {
     "included": "<{% include './value.md' %}>",
     "repeated": "{% for i in range(2) %}{% set y = x ~ '' %}{{ y }}|{% endfor %}",
     "all": "{{ x }}{{ y }}{{ undeclared }}{{ name }}{{ arguments }}{{ undeclared.a.b }}|",
-    "python": "{{ x.__class__ }}{{ x['__class__'] }}{{ x.__init__.__globals__ }}{{ self }}{{ config }}|",
 }
 
 
@@ -366,24 +312,6 @@ def test_only_declared_arguments_reach_the_template_and_others_are_ignored(
     given = {"x": "1", "undeclared": "2", "name": "3", "arguments": "4", "": "5", "a b": [6], "range": "7"}
     assert text(samples(profile), "samples:all", given) == "1|"
     assert text(samples(profile), "samples:repeated", given) == "1|1|"
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_prompt_without_required_arguments_can_be_rendered_without_arguments(
-    samples: Callable[[str], ServerUnderTest], profile: str
-) -> None:
-    server = samples(profile)
-    without: tuple[Json, ...] = ({}, {"arguments": {}})
-    for params in without:
-        (message,) = server.request("prompts/get", {"name": "samples:all", **params})["messages"]
-        assert message["content"]["text"] == "|"
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_template_cannot_reach_python_objects(
-    samples: Callable[[str], ServerUnderTest], profile: str
-) -> None:
-    assert text(samples(profile), "samples:python", {"x": "1"}) == "|"
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -455,29 +383,26 @@ def test_prompts_are_listed_by_library_and_key(machine: Machine, profile: str) -
         assert names(server) == expected
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_the_pages_contain_every_prompt_once(machine: Machine, profile: str) -> None:
-    keys = {"a": range(999), "b": range(2), "c": range(1000), "d": range(0), "e": range(600)}
-    for folder, numbers in keys.items():
-        toml = twig_manifest(*(f"p{number:03}" for number in numbers))
-        write_files(machine.libraries / folder, {"twig.toml": toml})
-    expected = [f"{folder}:p{number:03}" for folder, numbers in keys.items() for number in numbers]
-    with open_server(machine, profile) as server:
-        found = pages(server)
-    assert [len(page) for page in found] == [1000, 1000, 601]
-    assert list(chain.from_iterable(found)) == expected
+#: The number of prompts in each library, the length of each description, and the sizes of the pages.
+PAGES: list[tuple[dict[str, int], int, list[int]]] = [
+    ({"a": 999, "b": 2, "c": 1000, "d": 0, "e": 600}, 0, [1000, 1000, 601]),
+    (dict.fromkeys("abcdefgh", 130), 900, [946, 94]),
+]
 
 
+@pytest.mark.parametrize(("counts", "description", "sizes"), PAGES)
 @pytest.mark.parametrize("profile", PROFILES)
-def test_long_descriptions_make_short_pages(machine: Machine, profile: str) -> None:
-    lines = [f'[prompts.p{number:04}]\ndescription = "{"ü" * 900}"\n' for number in range(260)]
-    for folder in "abcdefgh":
-        write_files(machine.libraries / folder, {"twig.toml": "".join(lines[:130])})
-    expected = [f"{folder}:p{number:04}" for folder in "abcdefgh" for number in range(130)]
+def test_the_pages_contain_every_prompt_once(
+    machine: Machine, profile: str, counts: dict[str, int], description: int, sizes: list[int]
+) -> None:
+    for folder, count in counts.items():
+        lines = [f'[prompts.p{number:03}]\ndescription = "{"ü" * description}"\n' for number in range(count)]
+        write_files(machine.libraries / folder, {"twig.toml": "".join(lines)})
     with open_server(machine, profile) as server:
         found = pages(server)
-    assert len(found) > 1
+    expected = [f"{folder}:p{number:03}" for folder, count in counts.items() for number in range(count)]
     assert list(chain.from_iterable(found)) == expected
+    assert [len(page) for page in found] == sizes
 
 
 def test_the_default_profile_lists_stored_prompts_first_and_library_prompts_on_the_same_pages(
@@ -589,13 +514,6 @@ def test_prompts_of_every_format_are_listed_and_rendered(machine: Machine, profi
             assert text(server, name, arguments) == (whole or next(iter(files.values()))), name
 
 
-def test_a_library_with_a_manifest_has_only_the_prompts_in_it(machine: Machine) -> None:
-    write_twig_library(machine.twig_libraries / "lib", {"a": "listed"})
-    write_files(machine.twig_libraries / "lib", {"b.md": "not", "prompts/c.md": "not", "x.prompt": "not"})
-    with open_server(machine) as server:
-        assert names(server) == ["lib:a"]
-
-
 def test_template_errors_name_the_line_in_the_file_including_front_matter(machine: Machine) -> None:
     write_files(machine.twig_libraries / "lib", {"a.md": "---\narguments: [x]\n---\n\n{{ x|nope }}\n"})
     with open_server(machine) as server:
@@ -605,49 +523,23 @@ def test_template_errors_name_the_line_in_the_file_including_front_matter(machin
 # Completion
 
 
-CHOICES = """---
-arguments:
-  - name: language
-    choices: [Python, PHP, Go]
-  - name: project
-  - name: tag
-  - name: code
----
-{{ language }}
-"""
-
-
-def test_choices_of_an_argument_are_suggested(machine: Machine) -> None:
-    write_files(machine.libraries / "lib", {"a.md": CHOICES})
+def test_the_arguments_of_a_library_prompt_are_completed(machine: Machine) -> None:
+    content = "---\narguments:\n  - {name: language, choices: [Python, PHP, Go]}\n---\n{{ language }}\n"
+    write_files(machine.libraries / "lib", {"a.md": content})
     with open_server(machine, "all") as server:
-        server.text("add_prompt", title="One", content="x", tags=["review"])
 
-        def complete(argument: str, typed: str) -> list[str]:
-            ref = {"type": "ref/prompt", "name": "lib:a"}
-            params = {"ref": ref, "argument": {"name": argument, "value": typed}}
-            values: list[str] = server.request("completion/complete", params)["completion"]["values"]
-            return values
+        def request(name: str, argument: str) -> Json:
+            ref = {"type": "ref/prompt", "name": name}
+            return {"ref": ref, "argument": {"name": argument, "value": "p"}}
 
-        assert complete("language", "") == ["Python", "PHP", "Go"]
-        assert complete("language", "p") == ["Python", "PHP"]
-        assert complete("language", "rust") == []
-        assert complete("project", "d") == ["default"]
-        assert complete("tag", "R") == ["review"]
-        assert complete("code", "") == []
-
-
-def test_completing_an_unknown_prompt_or_argument_is_an_error(machine: Machine) -> None:
-    write_files(machine.libraries / "lib", {"a.md": CHOICES})
-    with open_server(machine, "all") as server:
+        completion = server.request("completion/complete", request("lib:a", "language"))["completion"]
+        assert completion["values"] == ["Python", "PHP"]
         for name, argument, problem in (
             ("lib:a", "nope", "Prompt 'lib:a' has no argument 'nope'"),
             ("lib:b", "code", "Prompt 'lib:b' not found"),
             ("bil:a", "code", "Prompt 'bil:a' not found"),
         ):
-            ref = {"type": "ref/prompt", "name": name}
-            error = server.error(
-                "completion/complete", {"ref": ref, "argument": {"name": argument, "value": ""}}
-            )
+            error = server.error("completion/complete", request(name, argument))
             assert error == {"code": -32602, "message": problem}
 
 
@@ -736,43 +628,24 @@ def test_a_failing_include_is_an_error_with_the_reason(machine: Machine) -> None
 ESCAPES = [
     "../outside.md",
     "../../outside.md",
-    "../../../outside.md",
     "./../../outside.md",
     "prompts/../../outside.md",
-    "prompts/../part.md",
     "parts/../../lib-secret/secret.md",
     "../../lib-secret/secret.md",
-    "../lib-secret/secret.md",
     "OUTSIDE",
-    "//OUTSIDE",
     "file:OUTSIDE",
-    "~/outside.md",
     "/etc/passwd",
-    "../../../../../../../../../../etc/passwd",
     "/proc/self/environ",
-    "/proc/self/cwd/outside.md",
-    "..\\\\outside.md",
     "..%2foutside.md",
-    "%2e%2e/outside.md",
-    "..\u2215outside.md",
-    "prompts//../../outside.md",
     "",
-    ".",
     "..",
-    "/",
     "link-to-file.md",
     "link-to-folder/outside.md",
     "link-to-sibling/secret.md",
     "link-up/outside.md",
     "link-to-link.md",
-    "link-to-passwd.md",
-    "link-to-environ.md",
     "link-to-etc/passwd",
-    "link-to-itself.md",
     "prompts/link-to-file.md",
-    "part.md/",
-    "part.md/.",
-    "-outside.md",
 ]
 
 
@@ -789,10 +662,7 @@ def library_with_escapes(machine: Machine, texts: dict[str, str | bytes]) -> Pat
         "link-to-sibling": machine.libraries / "lib-secret",
         "link-up": "..",
         "link-to-link.md": "link-to-file.md",
-        "link-to-passwd.md": "/etc/passwd",
-        "link-to-environ.md": "/proc/self/environ",
         "link-to-etc": "/etc",
-        "link-to-itself.md": "link-to-itself.md",
         "prompts/link-to-file.md": "../../outside.md",
     }
     for name, target in links.items():
@@ -821,7 +691,7 @@ def test_includes_cannot_leave_the_library(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_links_to_prompt_files_cannot_leave_the_library(machine: Machine, profile: str) -> None:
+def test_links_to_prompt_files_and_folders_cannot_leave_the_library(machine: Machine, profile: str) -> None:
     targets: dict[str, Path | str] = {
         "file": machine.root / "outside.md",
         "sibling": "../../lib-secret/secret.md",
@@ -834,23 +704,15 @@ def test_links_to_prompt_files_cannot_leave_the_library(machine: Machine, profil
     write_files(folder, {"twig.toml": twig_manifest("good", *targets)})
     for key, target in targets.items():
         (folder / f"prompts/{key}.md").symlink_to(target)
+    write_files(machine.root / "elsewhere", {"a.md": SECRET})
+    write_files(machine.libraries / "other", {"twig.toml": twig_manifest("a")})
+    (machine.libraries / "other/prompts").symlink_to(machine.root / "elsewhere")
     with open_server(machine, profile) as server:
-        for key in targets:
-            response = server.ask({"method": "prompts/get", "params": {"name": f"lib:{key}"}})
+        for name in (*(f"lib:{key}" for key in targets), "other:a"):
+            response = server.ask({"method": "prompts/get", "params": {"name": name}})
             assert_nothing_leaked(response)
             assert response["error"]["code"] == -32602
         assert text(server, "lib:good") == "fine"
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_link_to_a_prompts_folder_cannot_leave_the_library(machine: Machine, profile: str) -> None:
-    write_files(machine.root / "elsewhere", {"a.md": SECRET})
-    write_files(machine.libraries / "lib", {"twig.toml": twig_manifest("a")})
-    (machine.libraries / "lib/prompts").symlink_to(machine.root / "elsewhere")
-    with open_server(machine, profile) as server:
-        response = server.ask({"method": "prompts/get", "params": {"name": "lib:a"}})
-        assert_nothing_leaked(response)
-        assert response["error"]["code"] == -32602
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -886,73 +748,29 @@ def test_a_library_can_be_a_link(machine: Machine) -> None:
         assert text(server, "linked:a") == "insideinside"
 
 
-SWAPS = 300
-
-
-@pytest.mark.parametrize("swapped", ["file", "folder", "prompt"])
-def test_a_link_that_is_swapped_in_during_a_request_is_not_followed(machine: Machine, swapped: str) -> None:
-    """A file or folder alternates with a link to a secret, which must never be served."""
-    include = "{% include 'parts/part.md' %}"
-    folder = write_twig_library(
-        machine.libraries / "lib", {"p": "inside" if swapped == "prompt" else include}
-    )
-    write_files(folder, {"parts/part.md": "inside"})
-    outside = write_files(machine.root / "outside", {"part.md": SECRET})
-    target = folder / {"file": "parts/part.md", "folder": "parts", "prompt": "prompts/p.md"}[swapped]
-    good, link = machine.root / "good", machine.root / "link"
-    link.symlink_to(outside if swapped == "folder" else outside / "part.md")
-    stop = threading.Event()
-
-    def swap() -> None:
-        while not stop.is_set():
-            target.rename(good)
-            link.rename(target)
-            target.rename(link)
-            good.rename(target)
-
-    swapping = threading.Thread(target=swap)
-    with LibraryClient(machine) as client:
-        assert client.text("lib:p") == "inside"
-        swapping.start()
-        try:
-            seen = [client.get("lib:p") for _ in range(SWAPS)]
-        finally:
-            stop.set()
-            swapping.join()
-        assert client.text("lib:p") == "inside"
-    rendered = [response for response in seen if "result" in response]
-    assert rendered
-    for response in rendered:
-        assert response["result"]["messages"][0]["content"]["text"] == "inside"
-    for response in seen:
-        assert_nothing_leaked(response)
-
-
 # Invalid files
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_prompt_file_that_is_not_a_regular_file_only_affects_its_prompt(
+def test_a_file_that_is_not_a_regular_file_does_not_affect_other_prompts(
     machine: Machine, profile: str
 ) -> None:
     folder = write_twig_library(machine.libraries / "lib", {"good": "fine"})
     write_files(folder, {"twig.toml": twig_manifest("good", *NOT_FILES)})
+    markdown = write_files(machine.libraries / "markdown", {"good.md": "fine"})
     for key, make in NOT_FILES.items():
-        make(folder / f"prompts/{key}.md")
+        (machine.libraries / key).mkdir()
+        for file in (
+            folder / f"prompts/{key}.md",
+            markdown / f"{key}.md",
+            machine.libraries / key / "twig.toml",
+        ):
+            make(file)
     with open_server(machine, profile) as server:
+        assert names(server) == [*sorted(f"lib:{key}" for key in ("good", *NOT_FILES)), "markdown:good"]
         for key in NOT_FILES:
-            message = details(server, f"lib:{key}")
-            assert f"prompts/{key}.md" in message
-            assert text(server, "lib:good") == "fine"
-
-
-def test_only_regular_files_are_prompts(machine: Machine) -> None:
-    folder = write_files(machine.libraries / "lib", {"good.md": "fine"})
-    for key, make in NOT_FILES.items():
-        make(folder / f"{key}.md")
-    with open_server(machine) as server:
-        assert names(server) == ["lib:good"]
-        assert text(server, "lib:good") == "fine"
+            assert f"prompts/{key}.md" in details(server, f"lib:{key}")
+            assert text(server, "lib:good") == text(server, "markdown:good") == "fine"
 
 
 LIMITS: dict[str, tuple[bytes, str | None]] = {
@@ -960,11 +778,7 @@ LIMITS: dict[str, tuple[bytes, str | None]] = {
     "one more": (b"x" * (MIB + 1), "larger than 1 MiB"),
     "1 MiB of ü": ("ü".encode() * (MIB // 2), None),
     "one more ü": ("ü".encode() * (MIB // 2) + b"x", "larger than 1 MiB"),
-    "huge": (b"x" * 5_000_000, "larger than 1 MiB"),
     "not UTF-8": (b"one\ntwo \xff\n", "UTF-8"),
-    "latin": ("ü".encode("latin-1"), "UTF-8"),
-    "utf-16": ("text".encode("utf-16"), "UTF-8"),
-    "half": ("ü".encode()[:1], "UTF-8"),
     "surrogate": (b"\xed\xa0\x80", "UTF-8"),
     "nul": (b"one\ntwo\n\0", "not a text"),
 }
@@ -1000,14 +814,6 @@ def test_an_unreadable_markdown_file_is_logged_and_is_not_a_prompt(machine: Mach
             if problem is not None:
                 client.wait_for_stderr(f"/lib/{key}.md", problem)
         client.wait_for_stderr("/lib/not UTF-8.md:2")
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_large_template_in_a_markdown_file_is_rendered(machine: Machine, profile: str) -> None:
-    head, body = "---\narguments: [x]\n---\n", "A line of a long text.\n" * 45_000 + "{{ x }}"
-    write_files(machine.libraries / "lib", {"a.md": head + body})
-    with open_server(machine, profile) as server:
-        assert text(server, "lib:a", {"x": "end"}) == body.replace("{{ x }}", "end")
 
 
 def test_an_unreadable_folder_is_logged_and_does_not_affect_others(machine: Machine) -> None:
@@ -1074,18 +880,3 @@ def test_a_byte_order_mark_is_not_part_of_the_text(machine: Machine, profile: st
         assert text(server, "lib:a") == "text \ufeff\n"
         assert text(server, "lib:b") == "part"
         assert text(server, "other:c") == "text"
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_template_that_exceeds_its_limits_does_not_affect_other_prompts(
-    machine: Machine, profile: str
-) -> None:
-    bomb = "{% for i in range(9999) %}" * 3 + "{% endfor %}" * 3
-    write_twig_library(
-        machine.libraries / "lib", {"bomb": bomb, "good": "fine", "large": "{{ 'x' * 4000000 }}"}
-    )
-    with open_server(machine, profile) as server:
-        assert "250 ms" in details(server, "lib:bomb")
-        assert text(server, "lib:good") == "fine"
-        assert details(server, "lib:large")
-        assert text(server, "lib:good") == "fine"
