@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -36,26 +37,41 @@ TRANSIT = 0.05
 Files = dict[str, str | bytes]
 #: Texts of prompts by name, `None` for prompts that fail.
 Texts = dict[str, str | None]
-Scenario = Callable[[Machine], None]
+Change = Callable[[Path], object]
 
 
-def retry_if_late(root: Path, scenario: Scenario) -> None:
-    """Run a scenario, and again in another folder if it was too late, because the machine may be busy."""
-    try:
-        scenario(Machine(root / "first"))
-    except TooLate:
-        scenario(Machine(root / "second"))
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    root = tmp_path / "first"
+    root.mkdir()
+    return Machine(root)
+
+
+def retried_if_late(test: Callable[..., None]) -> Callable[..., None]:
+    """Run a test again in another folder if it was too late, because the machine may be busy."""
+
+    @wraps(test)
+    def run(machine: Machine, **parameters: Any) -> None:
+        try:
+            test(machine, **parameters)
+        except TooLate:
+            root = machine.root.with_name("second")
+            root.mkdir()
+            test(Machine(root), **parameters)
+
+    return run
 
 
 @contextmanager
-def open_clients(machine: Machine, profile: str) -> Iterator[list[LibraryClient]]:
-    """Open a client of each era."""
-    machine.root.mkdir(parents=True, exist_ok=True)
+def open_clients(machine: Machine, profile: str, before: Texts) -> Iterator[list[LibraryClient]]:
+    """Open a client of each era, which gets these texts."""
     # The servers start concurrently.
     clients = [LibraryClient(machine, profile, version=version) for version in ERAS]
     with ExitStack() as stack:
         for client in clients:
             stack.enter_context(client)
+        for client in clients:
+            assert client.texts() == before
         yield clients
 
 
@@ -81,7 +97,7 @@ class FileChange(NamedTuple):
 
     before: Files
     texts: Texts
-    apply: Callable[[Path], object]
+    apply: Change
     after: Texts
 
 
@@ -104,86 +120,68 @@ def _add_key(folder: Path) -> None:
         file.write(twig_manifest("c"))
 
 
-CHANGES = {
-    "a prompt's file is created": FileChange(
-        TWIG,
-        TWIG_SHOWN,
+def _delete_all(folder: Path) -> None:
+    for file in MARKDOWN:
+        (folder / file).unlink()
+
+
+TWIG_CHANGES: dict[str, tuple[Change, Texts]] = {
+    "a prompt's file is created": (
         lambda folder: write_files(folder, {"prompts/b.md": "two"}),
         {"lib:a": "one", "lib:b": "two"},
     ),
-    "a prompt's file is edited in place": FileChange(
-        TWIG,
-        TWIG_SHOWN,
+    "a prompt's file is edited in place": (
         lambda folder: write_files(folder, {"prompts/a.md": "new"}),
         {"lib:a": "new", "lib:b": None},
     ),
-    "a prompt's file is saved by renaming": FileChange(
-        TWIG,
-        TWIG_SHOWN,
+    "a prompt's file is saved by renaming": (
         lambda folder: _save_by_renaming(folder / "prompts/a.md", "new"),
         {"lib:a": "new", "lib:b": None},
     ),
-    "a prompt's file is deleted": FileChange(
-        TWIG,
-        TWIG_SHOWN,
+    "a prompt's file is deleted": (
         lambda folder: (folder / "prompts/a.md").unlink(),
         {"lib:a": None, "lib:b": None},
     ),
-    "a prompt's file is renamed": FileChange(
-        TWIG,
-        TWIG_SHOWN,
+    "a prompt's file is renamed": (
         lambda folder: (folder / "prompts/a.md").rename(folder / "prompts/b.md"),
         {"lib:a": None, "lib:b": "one"},
     ),
-    "a key is added to the manifest": FileChange(
-        TWIG, TWIG_SHOWN, _add_key, {"lib:a": "one", "lib:b": None, "lib:c": "three"}
-    ),
-    "the manifest is saved by renaming": FileChange(
-        TWIG,
-        TWIG_SHOWN,
+    "a key is added to the manifest": (_add_key, {"lib:a": "one", "lib:b": None, "lib:c": "three"}),
+    "the manifest is saved by renaming": (
         lambda folder: _save_by_renaming(folder / "twig.toml", twig_manifest("a")),
         {"lib:a": "one"},
     ),
-    "the manifest is deleted": FileChange(
-        TWIG, TWIG_SHOWN, lambda folder: (folder / "twig.toml").unlink(), {"lib:a": "one"}
-    ),
-    "a file is created": FileChange(
-        MARKDOWN,
-        MARKDOWN_SHOWN,
+    "the manifest is deleted": (lambda folder: (folder / "twig.toml").unlink(), {"lib:a": "one"}),
+}
+
+#: Of a library without a manifest.
+MARKDOWN_CHANGES: dict[str, tuple[Change, Texts]] = {
+    "a file is created": (
         lambda folder: write_files(folder, {"new/deep/b.md": "two"}),
         MARKDOWN_SHOWN | {"lib:new.deep.b": "two"},
     ),
-    "a file is edited in place": FileChange(
-        MARKDOWN,
-        MARKDOWN_SHOWN,
+    "a file is edited in place": (
         lambda folder: write_files(folder, {"more/c.md": "sea"}),
         MARKDOWN_SHOWN | {"lib:more.c": "sea"},
     ),
-    "a file is saved by renaming": FileChange(
-        MARKDOWN,
-        MARKDOWN_SHOWN,
+    "a file is saved by renaming": (
         lambda folder: _save_by_renaming(folder / "a.md", "two"),
         MARKDOWN_SHOWN | {"lib:a": "two"},
     ),
-    "a file is deleted": FileChange(
-        MARKDOWN, MARKDOWN_SHOWN, lambda folder: (folder / "more/c.md").unlink(), {"lib:a": "one"}
-    ),
-    "a file is renamed": FileChange(
-        MARKDOWN,
-        MARKDOWN_SHOWN,
+    "a file is deleted": (lambda folder: (folder / "more/c.md").unlink(), {"lib:a": "one"}),
+    "a file is renamed": (
         lambda folder: (folder / "a.md").rename(folder / "more/b.md"),
         {"lib:more.b": "one", "lib:more.c": "see"},
     ),
-    "a folder is renamed": FileChange(
-        MARKDOWN,
-        MARKDOWN_SHOWN,
+    "a folder is renamed": (
         lambda folder: (folder / "more").rename(folder / "less"),
         {"lib:a": "one", "lib:less.c": "see"},
     ),
-    "the last file is deleted": FileChange(
-        {"a.md": "one"}, {"lib:a": "one"}, lambda folder: (folder / "a.md").unlink(), {}
-    ),
+    "the last file is deleted": (_delete_all, {}),
 }
+
+CHANGES = {case: FileChange(TWIG, TWIG_SHOWN, *change) for case, change in TWIG_CHANGES.items()}
+CHANGES |= {case: FileChange(MARKDOWN, MARKDOWN_SHOWN, *change) for case, change in MARKDOWN_CHANGES.items()}
 
 
 #: Tested one by one, so that no other change causes the notification.
@@ -200,17 +198,12 @@ ONE_BY_ONE = (
 
 
 @pytest.mark.parametrize("case", ONE_BY_ONE)
-def test_a_change_to_a_file_is_served_and_notified_within_a_second(tmp_path: Path, case: str) -> None:
+@retried_if_late
+def test_a_change_to_a_file_is_served_and_notified_within_a_second(machine: Machine, case: str) -> None:
     change = CHANGES[case]
-
-    def scenario(machine: Machine) -> None:
-        folder = write_files(machine.twig_libraries / "lib", change.before)
-        with open_clients(machine, "twig") as clients:
-            for client in clients:
-                assert client.texts() == change.texts
-            assert_notified(clients, lambda: change.apply(folder), change.after)
-
-    retry_if_late(tmp_path, scenario)
+    folder = write_files(machine.twig_libraries / "lib", change.before)
+    with open_clients(machine, "twig", change.texts) as clients:
+        assert_notified(clients, lambda: change.apply(folder), change.after)
 
 
 #: Only some changes, because every link needs a command.
@@ -225,35 +218,31 @@ LINKED = (
 
 
 @pytest.mark.parametrize("origin", ["twig", "own", "linked"])
+@retried_if_late
 def test_changes_to_files_of_many_libraries_are_served_and_notified_within_a_second(
-    tmp_path: Path, origin: str
+    machine: Machine, origin: str
 ) -> None:
     """All changes happen at the same time, each in its own library."""
 
-    def scenario(machine: Machine) -> None:
-        profile = "twig" if origin == "twig" else "all"
-        directory = machine.root / "elsewhere" if origin == "linked" else machine.libraries_of(profile)
-        applied = LINKED if origin == "linked" else CHANGES
-        folders = {f"lib{number}": CHANGES[case] for number, case in enumerate(applied)}
-        before: Texts = {}
-        after: Texts = {}
+    profile = "twig" if origin == "twig" else "all"
+    directory = machine.root / "elsewhere" if origin == "linked" else machine.libraries_of(profile)
+    applied = LINKED if origin == "linked" else CHANGES
+    folders = {f"lib{number}": CHANGES[case] for number, case in enumerate(applied)}
+    before: Texts = {}
+    after: Texts = {}
+    for name, change in folders.items():
+        folder = write_files(directory / name, change.before)
+        if origin == "linked":
+            machine.link(folder, name)
+        before |= _with_library_name(name, change.texts)
+        after |= _with_library_name(name, change.after)
+
+    def everything() -> None:
         for name, change in folders.items():
-            folder = write_files(directory / name, change.before)
-            if origin == "linked":
-                machine.link(folder, name)
-            before |= _with_library_name(name, change.texts)
-            after |= _with_library_name(name, change.after)
+            change.apply(directory / name)
 
-        def everything() -> None:
-            for name, change in folders.items():
-                change.apply(directory / name)
-
-        with open_clients(machine, profile) as clients:
-            for client in clients:
-                assert client.texts() == before
-            assert_notified(clients, everything, after)
-
-    retry_if_late(tmp_path, scenario)
+    with open_clients(machine, profile, before) as clients:
+        assert_notified(clients, everything, after)
 
 
 def _with_library_name(name: str, texts: Texts) -> Texts:
@@ -269,10 +258,6 @@ def _move_in(machine: Machine, directory: Path) -> None:
 
 def _remove(machine: Machine, directory: Path) -> None:
     shutil.rmtree(directory / "old")
-
-
-def _remove_all(machine: Machine, directory: Path) -> None:
-    shutil.rmtree(directory)
 
 
 def _replace_all(machine: Machine, directory: Path) -> None:
@@ -308,7 +293,6 @@ LIBRARIES: dict[str, tuple[Callable[[Machine, Path], object], Texts]] = {
         lambda machine, directory: (directory / "old").rename(directory / "Other One"),
         {"other_one:a": "old"},
     ),
-    "removed with the directory": (_remove_all, {}),
     "replaced with the directory": (_replace_all, {"new:a": "new"}),
     "swapped with the directory": (_swap_all, {"new:a": "new"}),
 }
@@ -320,96 +304,73 @@ OWN = ("removed", "replaced with the directory")
 @pytest.mark.parametrize(
     ("profile", "case"), [*(("twig", case) for case in LIBRARIES), *(("all", case) for case in OWN)]
 )
+@retried_if_late
 def test_a_change_to_a_library_is_served_and_notified_within_a_second(
-    tmp_path: Path, profile: str, case: str
+    machine: Machine, profile: str, case: str
 ) -> None:
     apply, after = LIBRARIES[case]
-
-    def scenario(machine: Machine) -> None:
-        directory = machine.libraries_of(profile)
-        write_twig_library(directory / "old", {"a": "old"})
-        with open_clients(machine, profile) as clients:
-            for client in clients:
-                assert client.texts() == {"old:a": "old"}
-            assert_notified(clients, lambda: apply(machine, directory), after)
-
-    retry_if_late(tmp_path, scenario)
+    directory = machine.libraries_of(profile)
+    write_twig_library(directory / "old", {"a": "old"})
+    with open_clients(machine, profile, {"old:a": "old"}) as clients:
+        assert_notified(clients, lambda: apply(machine, directory), after)
 
 
-def test_a_removed_directory_is_served_again_when_it_is_re_created(tmp_path: Path) -> None:
-    def scenario(machine: Machine) -> None:
-        directory = machine.twig_libraries
-        write_twig_library(directory / "lib", {"a": "one"})
-        with open_clients(machine, "twig") as clients:
-            for client in clients:
-                assert client.texts() == {"lib:a": "one"}
-            assert_notified(clients, lambda: shutil.rmtree(directory), {})
-            assert_notified(
-                clients, lambda: write_twig_library(directory / "lib", {"a": "two"}), {"lib:a": "two"}
-            )
-            assert_notified(
-                clients, lambda: write_twig_library(directory / "lib", {"a": "three"}), {"lib:a": "three"}
-            )
-
-    retry_if_late(tmp_path, scenario)
+@retried_if_late
+def test_a_removed_directory_is_served_again_when_it_is_re_created(machine: Machine) -> None:
+    directory = machine.twig_libraries
+    write_twig_library(directory / "lib", {"a": "one"})
+    with open_clients(machine, "twig", {"lib:a": "one"}) as clients:
+        assert_notified(clients, lambda: shutil.rmtree(directory), {})
+        assert_notified(
+            clients, lambda: write_twig_library(directory / "lib", {"a": "two"}), {"lib:a": "two"}
+        )
+        assert_notified(
+            clients, lambda: write_twig_library(directory / "lib", {"a": "three"}), {"lib:a": "three"}
+        )
 
 
 @pytest.mark.parametrize(("profile", "existing"), [("twig", "the other directory"), ("all", "nothing")])
+@retried_if_late
 def test_the_first_library_is_notified_if_there_was_none_at_the_start(
-    tmp_path: Path, profile: str, existing: str
+    machine: Machine, profile: str, existing: str
 ) -> None:
-    def scenario(machine: Machine) -> None:
-        directory = machine.libraries_of(profile)
-        if existing == "the other directory":
-            machine.libraries.mkdir(parents=True)
-        with open_clients(machine, profile) as clients:
-            for client in clients:
-                assert client.texts() == {}
-            assert_notified(
-                clients, lambda: write_twig_library(directory / "lib", {"a": "one"}), {"lib:a": "one"}
-            )
-            assert_notified(
-                clients, lambda: write_twig_library(directory / "lib", {"a": "two"}), {"lib:a": "two"}
-            )
-
-    retry_if_late(tmp_path, scenario)
+    directory = machine.libraries_of(profile)
+    if existing == "the other directory":
+        machine.libraries.mkdir(parents=True)
+    with open_clients(machine, profile, {}) as clients:
+        assert_notified(
+            clients, lambda: write_twig_library(directory / "lib", {"a": "one"}), {"lib:a": "one"}
+        )
+        assert_notified(
+            clients, lambda: write_twig_library(directory / "lib", {"a": "two"}), {"lib:a": "two"}
+        )
 
 
 @pytest.mark.parametrize(("profile", "others"), [("twig", True), ("all", False)])
-def test_adding_and_removing_a_link_is_notified(tmp_path: Path, profile: str, others: bool) -> None:
-    def scenario(machine: Machine) -> None:
-        folder = write_twig_library(machine.root / "work", {"a": "one"})
-        if others:
-            write_twig_library(machine.libraries / "zoo", {"a": "own"})
-        rest: Texts = {"zoo:a": "own"} if others else {}
-        with open_clients(machine, profile) as clients:
-            for client in clients:
-                assert client.texts() == rest
-            # The time counts from the end of the command.
-            machine.link(folder, "lib")
-            assert_notified(clients, lambda: None, {"lib:a": "one", **rest})
-            assert_notified(
-                clients, lambda: write_twig_library(folder, {"a": "two"}), {"lib:a": "two", **rest}
-            )
-            machine.run("library", "remove", "lib")
-            assert_notified(clients, lambda: None, rest)
-        assert (folder / "twig.toml").exists()
-
-    retry_if_late(tmp_path, scenario)
-
-
-def test_a_linked_folder_that_is_moved_away_and_back_is_watched(tmp_path: Path) -> None:
-    def scenario(machine: Machine) -> None:
-        folder = write_twig_library(machine.root / "work", {"a": "one"})
+@retried_if_late
+def test_adding_and_removing_a_link_is_notified(machine: Machine, profile: str, others: bool) -> None:
+    folder = write_twig_library(machine.root / "work", {"a": "one"})
+    if others:
+        write_twig_library(machine.libraries / "zoo", {"a": "own"})
+    rest: Texts = {"zoo:a": "own"} if others else {}
+    with open_clients(machine, profile, rest) as clients:
+        # The time counts from the end of the command.
         machine.link(folder, "lib")
-        with open_clients(machine, "all") as clients:
-            for client in clients:
-                assert client.texts() == {"lib:a": "one"}
-            assert_notified(clients, lambda: folder.rename(machine.root / "away"), {})
-            assert_notified(clients, lambda: (machine.root / "away").rename(folder), {"lib:a": "one"})
-            assert_notified(clients, lambda: write_twig_library(folder, {"a": "two"}), {"lib:a": "two"})
+        assert_notified(clients, lambda: None, {"lib:a": "one", **rest})
+        assert_notified(clients, lambda: write_twig_library(folder, {"a": "two"}), {"lib:a": "two", **rest})
+        machine.run("library", "remove", "lib")
+        assert_notified(clients, lambda: None, rest)
+    assert (folder / "twig.toml").exists()
 
-    retry_if_late(tmp_path, scenario)
+
+@retried_if_late
+def test_a_linked_folder_that_is_moved_away_and_back_is_watched(machine: Machine) -> None:
+    folder = write_twig_library(machine.root / "work", {"a": "one"})
+    machine.link(folder, "lib")
+    with open_clients(machine, "all", {"lib:a": "one"}) as clients:
+        assert_notified(clients, lambda: folder.rename(machine.root / "away"), {})
+        assert_notified(clients, lambda: (machine.root / "away").rename(folder), {"lib:a": "one"})
+        assert_notified(clients, lambda: write_twig_library(folder, {"a": "two"}), {"lib:a": "two"})
 
 
 def repoint(link: Path, target: Path) -> None:
@@ -418,36 +379,32 @@ def repoint(link: Path, target: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["library", "linked", "directory", "chain", "chain of a linked library"])
-def test_a_link_that_is_pointed_elsewhere_is_followed(tmp_path: Path, kind: str) -> None:
-    def scenario(machine: Machine) -> None:
-        releases = [machine.root / "releases" / text for text in ("one", "two", "three")]
-        for release in releases:
-            write_twig_library(release / "lib", {"a": release.name})
-        current = machine.root / "current"
-        profile = "all" if kind.endswith("linked library") or kind == "linked" else "twig"
-        if kind == "directory":
-            machine.twig_libraries = current
-        if kind in ("library", "chain"):
-            machine.twig_libraries.mkdir()
-        link = machine.twig_libraries / "lib" if kind == "library" else current
-        inside = "lib" if kind in ("library", "linked") else ""
-        repoint(link, releases[0] / inside)
-        if kind == "chain":
-            (machine.twig_libraries / "lib").symlink_to(current / "lib")
-        elif kind == "linked":
-            machine.link(current, "lib")
-        elif kind == "chain of a linked library":
-            machine.link(current / "lib", "lib")
-        with open_clients(machine, profile) as clients:
-            for client in clients:
-                assert client.texts() == {"lib:a": "one"}
-            assert_notified(clients, lambda: repoint(link, releases[1] / inside), {"lib:a": "two"})
-            # The new folder is watched.
-            edited = releases[1] / "lib"
-            assert_notified(clients, lambda: write_twig_library(edited, {"a": "edited"}), {"lib:a": "edited"})
-            assert_notified(clients, lambda: repoint(link, releases[2] / inside), {"lib:a": "three"})
-
-    retry_if_late(tmp_path, scenario)
+@retried_if_late
+def test_a_link_that_is_pointed_elsewhere_is_followed(machine: Machine, kind: str) -> None:
+    releases = [machine.root / "releases" / text for text in ("one", "two", "three")]
+    for release in releases:
+        write_twig_library(release / "lib", {"a": release.name})
+    current = machine.root / "current"
+    profile = "all" if kind.endswith("linked library") or kind == "linked" else "twig"
+    if kind == "directory":
+        machine.twig_libraries = current
+    if kind in ("library", "chain"):
+        machine.twig_libraries.mkdir()
+    link = machine.twig_libraries / "lib" if kind == "library" else current
+    inside = "lib" if kind in ("library", "linked") else ""
+    repoint(link, releases[0] / inside)
+    if kind == "chain":
+        (machine.twig_libraries / "lib").symlink_to(current / "lib")
+    elif kind == "linked":
+        machine.link(current, "lib")
+    elif kind == "chain of a linked library":
+        machine.link(current / "lib", "lib")
+    with open_clients(machine, profile, {"lib:a": "one"}) as clients:
+        assert_notified(clients, lambda: repoint(link, releases[1] / inside), {"lib:a": "two"})
+        # The new folder is watched.
+        edited = releases[1] / "lib"
+        assert_notified(clients, lambda: write_twig_library(edited, {"a": "edited"}), {"lib:a": "edited"})
+        assert_notified(clients, lambda: repoint(link, releases[2] / inside), {"lib:a": "three"})
 
 
 @pytest.mark.parametrize(
@@ -458,9 +415,8 @@ def test_a_link_that_is_pointed_elsewhere_is_followed(tmp_path: Path, kind: str)
     ],
 )
 def test_a_folder_that_can_no_longer_be_read_is_logged_and_its_prompts_are_still_served(
-    tmp_path: Path, path: str, problem: str
+    machine: Machine, path: str, problem: str
 ) -> None:
-    machine = Machine(tmp_path)
     library = write_files(machine.twig_libraries / "lib", {"a.md": "one", "sub/b.md": "one"})
     prompts = {"lib:a": "one", "lib:sub.b": "one"}
     folder = machine.twig_libraries / path
@@ -477,28 +433,25 @@ def test_a_folder_that_can_no_longer_be_read_is_logged_and_its_prompts_are_still
         assert client.texts() == dict.fromkeys(prompts, "two")
 
 
-def test_an_edit_right_after_the_first_response_is_notified(tmp_path: Path) -> None:
+@retried_if_late
+def test_an_edit_right_after_the_first_response_is_notified(machine: Machine) -> None:
     """The server may still be loading the libraries."""
 
-    def scenario(machine: Machine) -> None:
-        for number in range(3):
-            write_twig_library(machine.twig_libraries / f"lib{number}", {"a": "one"})
-        for number in range(3):
-            with LibraryClient(machine) as client:
-                name = f"lib{number}:a"
-                assert client.text(name) == "one"
-                write_twig_library(machine.twig_libraries / f"lib{number}", {"a": "two"})
-                client.wait_for_notification(DEADLINE)
-                assert client.text(name) == "two"
-
-    retry_if_late(tmp_path, scenario)
+    for number in range(3):
+        write_twig_library(machine.twig_libraries / f"lib{number}", {"a": "one"})
+    for number in range(3):
+        with LibraryClient(machine) as client:
+            name = f"lib{number}:a"
+            assert client.text(name) == "one"
+            write_twig_library(machine.twig_libraries / f"lib{number}", {"a": "two"})
+            client.wait_for_notification(DEADLINE)
+            assert client.text(name) == "two"
 
 
 # Bursts
 
 
-def test_a_burst_causes_few_notifications_and_never_two_within_half_a_second(tmp_path: Path) -> None:
-    machine = Machine(tmp_path)
+def test_a_burst_causes_few_notifications_and_never_two_within_half_a_second(machine: Machine) -> None:
     keys = [f"p{number:03}" for number in range(500)]
     edited = write_twig_library(machine.twig_libraries / "edited", dict.fromkeys(keys, "old"))
     created = write_files(machine.twig_libraries / "created", {"p000.md": "old"})
@@ -507,9 +460,8 @@ def test_a_burst_causes_few_notifications_and_never_two_within_half_a_second(tmp
         write_files(edited, {f"prompts/{key}.md": "new" for key in keys})
         write_files(created, {f"{key}.md": "new" for key in keys})
 
-    with open_clients(machine, "twig") as clients, ThreadPoolExecutor(3) as threads:
-        for client in clients:
-            assert client.text("edited:p000") == client.text("created:p000") == "old"
+    before: Texts = {"created:p000": "old", **{f"edited:{key}": "old" for key in keys}}
+    with open_clients(machine, "twig", before) as clients, ThreadPoolExecutor(3) as threads:
         reading = [threads.submit(_read_until_quiet, client) for client in clients]
         threads.submit(burst).result()
         for read, client in zip(reading, clients, strict=True):
@@ -532,39 +484,32 @@ def _read_until_quiet(client: LibraryClient) -> None:
             client.wait_for_notification(1.5 * DEADLINE)
 
 
+@retried_if_late
 def test_continuous_changes_are_notified_at_least_every_second_and_never_twice_within_half_a_second(
-    tmp_path: Path,
+    machine: Machine,
 ) -> None:
-    def scenario(machine: Machine) -> None:
-        folder = write_files(machine.twig_libraries / "lib", {"p000.md": "x"})
-        names = ["lib:p000"]
-        with LibraryClient(machine) as client:
-            assert client.names() == names
-            began = time.monotonic()
-            while time.monotonic() - began < 1.5 * DEADLINE:
-                write_files(folder, {f"p{len(names):03}.md": "x"})
-                names.append(f"lib:p{len(names):03}")
-                with contextlib.suppress(TooLate):
-                    client.wait_for_notification(0.002)
-            while client.names() != names:
-                client.wait_for_notification(DEADLINE)
-        assert all(
-            later - earlier > MIN_INTERVAL - TRANSIT for earlier, later in pairwise(client.notification_times)
-        )
-        if any(
-            later - earlier > DEADLINE for earlier, later in pairwise([began, *client.notification_times])
-        ):
-            raise TooLate("no notification while changes continue")
-
-    retry_if_late(tmp_path, scenario)
+    folder = write_files(machine.twig_libraries / "lib", {"p000.md": "x"})
+    names = ["lib:p000"]
+    with LibraryClient(machine) as client:
+        assert client.names() == names
+        began = time.monotonic()
+        while time.monotonic() - began < 1.5 * DEADLINE:
+            write_files(folder, {f"p{len(names):03}.md": "x"})
+            names.append(f"lib:p{len(names):03}")
+            with contextlib.suppress(TooLate):
+                client.wait_for_notification(0.002)
+        while client.names() != names:
+            client.wait_for_notification(DEADLINE)
+    assert all(
+        later - earlier > MIN_INTERVAL - TRANSIT for earlier, later in pairwise(client.notification_times)
+    )
+    if any(later - earlier > DEADLINE for earlier, later in pairwise([began, *client.notification_times])):
+        raise TooLate("no notification while changes continue")
 
 
-def test_irrelevant_files_cause_no_notification(tmp_path: Path) -> None:
-    machine = Machine(tmp_path)
+def test_irrelevant_files_cause_no_notification(machine: Machine) -> None:
     folder = write_twig_library(machine.twig_libraries / "lib", {"a": "one"})
-    with open_clients(machine, "twig") as clients:
-        for client in clients:
-            assert client.texts() == {"lib:a": "one"}
+    with open_clients(machine, "twig", {"lib:a": "one"}) as clients:
         write_files(
             folder, {"notes.txt": "x", "prompts/.a.md.swp": "x", "prompts/a.md~": "x", ".git/index": "x"}
         )
@@ -578,38 +523,29 @@ def test_irrelevant_files_cause_no_notification(tmp_path: Path) -> None:
 
 
 class Breakage(NamedTuple):
-    """A file that breaks, the words that are logged, and the repaired content."""
+    """A file that breaks, and the words that are logged."""
 
     file: str
-    good: str
     bad: str | bytes
     logged: tuple[str, ...]
-    repaired: str
 
 
-TWIG_MANIFEST = twig_manifest("a", "good")
 FRONT_MATTER = "---\narguments: [x]\n---\n"
-TOO_LARGE = "x" * (1024 * 1024 + 1)
+TOO_LARGE = "#" + "x" * (1024 * 1024 + 1)
+#: The content of the files before they break; afterwards their texts are "two".
+GOOD = {"twig.toml": twig_manifest("a", "good"), "prompts/a.md": "one", "a.md": f"{FRONT_MATTER}one"}
 
 BREAKAGES = {
-    "bad_toml": Breakage(
-        "twig.toml", TWIG_MANIFEST, "[prompts.a]\n[prompts", ("twig.toml:2",), TWIG_MANIFEST
-    ),
-    "manifest_bytes": Breakage(
-        "twig.toml", TWIG_MANIFEST, b"[prompts.a]\n# \xff", ("twig.toml:2", "UTF-8"), TWIG_MANIFEST
-    ),
-    "manifest_size": Breakage(
-        "twig.toml", TWIG_MANIFEST, "#" + TOO_LARGE, ("twig.toml", "1 MiB"), TWIG_MANIFEST
-    ),
-    "bad_template": Breakage("prompts/a.md", "one", "\n\n{% if %}", ("prompts/a.md:3",), "two"),
-    "bytes": Breakage("prompts/a.md", "one", b"\n\xff", ("prompts/a.md:2", "UTF-8"), "two"),
-    "nul": Breakage("prompts/a.md", "one", "\n\0", ("prompts/a.md:2", "not a text"), "two"),
-    "size": Breakage("prompts/a.md", "one", TOO_LARGE, ("prompts/a.md", "1 MiB"), "two"),
-    "markdown_template": Breakage(
-        "a.md", FRONT_MATTER + "one", FRONT_MATTER + "\n{% if %}", ("/a.md:5",), FRONT_MATTER + "two"
-    ),
-    "markdown_bytes": Breakage("a.md", "one", b"\n\xff", ("/a.md:2", "UTF-8"), "two"),
-    "markdown_size": Breakage("a.md", "one", TOO_LARGE, ("/a.md", "1 MiB"), "two"),
+    "bad_toml": Breakage("twig.toml", "[prompts.a]\n[prompts", ("twig.toml:2",)),
+    "manifest_bytes": Breakage("twig.toml", b"[prompts.a]\n# \xff", ("twig.toml:2", "UTF-8")),
+    "manifest_size": Breakage("twig.toml", TOO_LARGE, ("twig.toml", "1 MiB")),
+    "bad_template": Breakage("prompts/a.md", "\n\n{% if %}", ("prompts/a.md:3",)),
+    "bytes": Breakage("prompts/a.md", b"\n\xff", ("prompts/a.md:2", "UTF-8")),
+    "nul": Breakage("prompts/a.md", "\n\0", ("prompts/a.md:2", "not a text")),
+    "size": Breakage("prompts/a.md", TOO_LARGE, ("prompts/a.md", "1 MiB")),
+    "markdown_template": Breakage("a.md", FRONT_MATTER + "\n{% if %}", ("/a.md:5",)),
+    "markdown_bytes": Breakage("a.md", b"\n\xff", ("/a.md:2", "UTF-8")),
+    "markdown_size": Breakage("a.md", TOO_LARGE, ("/a.md", "1 MiB")),
 }
 
 
@@ -617,98 +553,87 @@ def library_with(file: str, content: str | bytes) -> Files:
     """Return the files of a library with this file and a valid prompt."""
     if file == "a.md":
         return {"good.md": "fine", file: content}
-    return {"twig.toml": TWIG_MANIFEST, "prompts/a.md": "one", "prompts/good.md": "fine", file: content}
+    return {"twig.toml": GOOD["twig.toml"], "prompts/a.md": "one", "prompts/good.md": "fine", file: content}
 
 
-def test_the_last_good_version_of_a_broken_file_is_served_until_it_is_repaired(
-    tmp_path: Path,
-) -> None:
-    def scenario(machine: Machine) -> None:
-        before: Texts = {}
-        repaired: Texts = {}
+@retried_if_late
+def test_the_last_good_version_of_a_broken_file_is_served_until_it_is_repaired(machine: Machine) -> None:
+    before: Texts = {}
+    repaired: Texts = {}
+    for name, breakage in BREAKAGES.items():
+        write_files(machine.twig_libraries / name, library_with(breakage.file, GOOD[breakage.file]))
+        before |= {f"{name}:a": "one", f"{name}:good": "fine"}
+        repaired |= {
+            f"{name}:a": "one" if breakage.file == "twig.toml" else "two",
+            f"{name}:good": "fine",
+        }
+
+    def repair() -> None:
         for name, breakage in BREAKAGES.items():
-            write_files(machine.twig_libraries / name, library_with(breakage.file, breakage.good))
-            before |= {f"{name}:a": "one", f"{name}:good": "fine"}
-            repaired |= {
-                f"{name}:a": "one" if breakage.file == "twig.toml" else "two",
-                f"{name}:good": "fine",
-            }
+            write_files(
+                machine.twig_libraries / name, {breakage.file: GOOD[breakage.file].replace("one", "two")}
+            )
 
-        def repair() -> None:
-            for name, breakage in BREAKAGES.items():
-                write_files(machine.twig_libraries / name, {breakage.file: breakage.repaired})
-
-        with LibraryClient(machine) as client:
-            assert client.texts() == before
-            for name, breakage in BREAKAGES.items():
-                write_files(machine.twig_libraries / name, {breakage.file: breakage.bad})
-            for name, breakage in BREAKAGES.items():
-                line = client.wait_for_stderr(f"/{name}/", *breakage.logged)
-                assert line.endswith("; its last good version is still served")
-            assert client.texts() == before
-            # The last good version remains when another file of the library changes.
-            for name, breakage in BREAKAGES.items():
-                other = "good.md" if breakage.file == "a.md" else "prompts/good.md"
-                write_files(machine.twig_libraries / name, {other: "better"})
-            later: Texts = {
-                name: "better" if name.endswith(":good") else text for name, text in before.items()
-            }
-            assert_notified([client], lambda: None, later)
-            later |= {name: text for name, text in repaired.items() if name.endswith(":a")}
-            assert_notified([client], repair, later)
-
-    retry_if_late(tmp_path, scenario)
-
-
-def test_a_file_can_break_repeatedly(tmp_path: Path) -> None:
-    def scenario(machine: Machine) -> None:
-        folder = write_twig_library(machine.twig_libraries / "lib", {"a": "0"})
-        with LibraryClient(machine) as client:
-            assert client.texts() == {"lib:a": "0"}
-            for number in range(2):
-                write_files(
-                    folder, {"prompts/a.md": "\n" * number + "{% if %}", "twig.toml": "\n" * number + "["}
-                )
-                client.wait_for_stderr(f"prompts/a.md:{number + 1}: ")
-                client.wait_for_stderr(f"twig.toml:{number + 1}: ")
-                assert client.texts() == {"lib:a": str(number)}
-                good: Files = {"prompts/a.md": str(number + 1), "twig.toml": twig_manifest("a")}
-                write_files(folder, good)
-                while client.texts() != {"lib:a": str(number + 1)}:
-                    client.wait_for_notification(DEADLINE)
-
-    retry_if_late(tmp_path, scenario)
-
-
-def test_files_that_are_broken_at_the_start_are_logged_and_only_their_prompts_fail(
-    tmp_path: Path,
-) -> None:
-    def scenario(machine: Machine) -> None:
-        good: Texts = {}
+    with LibraryClient(machine) as client:
+        assert client.texts() == before
         for name, breakage in BREAKAGES.items():
-            write_files(machine.twig_libraries / name, library_with(breakage.file, breakage.bad))
-            good |= {f"{name}:a": "one", f"{name}:good": "fine"}
-
-        def repair() -> None:
-            for name, breakage in BREAKAGES.items():
-                write_files(machine.twig_libraries / name, {breakage.file: breakage.good})
-
-        with LibraryClient(machine) as client:
-            texts = client.texts()
-            for name, breakage in BREAKAGES.items():
-                assert texts.get(f"{name}:a") is None
-                # Without a valid manifest, the prompts are unknown.
-                assert texts.get(f"{name}:good") == (None if breakage.file == "twig.toml" else "fine")
-            for name, breakage in BREAKAGES.items():
-                client.wait_for_stderr(f"/{name}/", *breakage.logged)
-            assert_notified([client], repair, good)
-
-    retry_if_late(tmp_path, scenario)
+            write_files(machine.twig_libraries / name, {breakage.file: breakage.bad})
+        for name, breakage in BREAKAGES.items():
+            line = client.wait_for_stderr(f"/{name}/", *breakage.logged)
+            assert line.endswith("; its last good version is still served")
+        assert client.texts() == before
+        # The last good version remains when another file of the library changes.
+        for name, breakage in BREAKAGES.items():
+            other = "good.md" if breakage.file == "a.md" else "prompts/good.md"
+            write_files(machine.twig_libraries / name, {other: "better"})
+        later: Texts = {name: "better" if name.endswith(":good") else text for name, text in before.items()}
+        assert_notified([client], lambda: None, later)
+        later |= {name: text for name, text in repaired.items() if name.endswith(":a")}
+        assert_notified([client], repair, later)
 
 
-def test_the_last_good_version_is_lost_when_the_server_stops(tmp_path: Path) -> None:
+@retried_if_late
+def test_a_file_can_break_repeatedly(machine: Machine) -> None:
+    folder = write_twig_library(machine.twig_libraries / "lib", {"a": "0"})
+    with LibraryClient(machine) as client:
+        assert client.texts() == {"lib:a": "0"}
+        for number in range(2):
+            write_files(
+                folder, {"prompts/a.md": "\n" * number + "{% if %}", "twig.toml": "\n" * number + "["}
+            )
+            client.wait_for_stderr(f"prompts/a.md:{number + 1}: ")
+            client.wait_for_stderr(f"twig.toml:{number + 1}: ")
+            assert client.texts() == {"lib:a": str(number)}
+            good: Files = {"prompts/a.md": str(number + 1), "twig.toml": twig_manifest("a")}
+            write_files(folder, good)
+            while client.texts() != {"lib:a": str(number + 1)}:
+                client.wait_for_notification(DEADLINE)
+
+
+@retried_if_late
+def test_files_that_are_broken_at_the_start_are_logged_and_only_their_prompts_fail(machine: Machine) -> None:
+    good: Texts = {}
+    for name, breakage in BREAKAGES.items():
+        write_files(machine.twig_libraries / name, library_with(breakage.file, breakage.bad))
+        good |= {f"{name}:a": "one", f"{name}:good": "fine"}
+
+    def repair() -> None:
+        for name, breakage in BREAKAGES.items():
+            write_files(machine.twig_libraries / name, {breakage.file: GOOD[breakage.file]})
+
+    with LibraryClient(machine) as client:
+        texts = client.texts()
+        for name, breakage in BREAKAGES.items():
+            assert texts.get(f"{name}:a") is None
+            # Without a valid manifest, the prompts are unknown.
+            assert texts.get(f"{name}:good") == (None if breakage.file == "twig.toml" else "fine")
+        for name, breakage in BREAKAGES.items():
+            client.wait_for_stderr(f"/{name}/", *breakage.logged)
+        assert_notified([client], repair, good)
+
+
+def test_the_last_good_version_is_lost_when_the_server_stops(machine: Machine) -> None:
     """A server that starts later does not serve a version that is no longer on disk."""
-    machine = Machine(tmp_path)
     folder = write_twig_library(machine.twig_libraries / "lib", {"a": "one"})
     with LibraryClient(machine) as client:
         assert client.text("lib:a") == "one"
@@ -719,8 +644,7 @@ def test_the_last_good_version_is_lost_when_the_server_stops(tmp_path: Path) -> 
             assert "at line 1" in later.details("lib:a")
 
 
-def test_changes_between_two_starts_are_served_after_the_second(tmp_path: Path) -> None:
-    machine = Machine(tmp_path)
+def test_changes_between_two_starts_are_served_after_the_second(machine: Machine) -> None:
     folder = write_files(machine.twig_libraries / "lib", {"a.md": "one", "b.md": "one"})
     cache = machine.home / "cache"
     with LibraryClient(machine) as client:
