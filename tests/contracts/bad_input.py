@@ -99,10 +99,42 @@ def not_an_array(argument: str) -> list[Bad]:
     return [bad._replace(code=INVALID_INPUT) for bad in wrong_type(argument, "an array", *values)]
 
 
+def not_texts(argument: str) -> list[Bad]:
+    message = f"{argument}[1] must be a string, not the number 7"
+    return [
+        Bad("type of an item", ["fine", 7], message, INVALID_INPUT),
+        surrogate(argument, ["fine", "a\udc00b"], "[1]"),
+        *not_an_array(argument),
+    ]
+
+
+def not_one_of(argument: str, choices: str, *values: Any) -> list[Bad]:
+    """Return values that are not among the choices; the message shows them as JSON."""
+    shown = [(value, json.dumps(value, ensure_ascii=False)) for value in values]
+    return [
+        Bad(f"unknown: {quoted}", value, f"{argument} must be one of {choices}, not {quoted}")
+        for value, quoted in shown
+    ]
+
+
 def not_one_line(argument: str) -> list[Bad]:
     message = f"{label(argument)} must not contain control characters"
     characters = [Bad(f"control character {char!r}", f"a{char}b", message) for char in "\n\t\x1b\x7f"]
     return [*characters, Bad("blank", "  ", f"{label(argument)} must not be blank")]
+
+
+def title(maximum: int, message: str) -> list[Bad]:
+    too_long = [
+        Bad("over-long", "x" * (maximum + 1), message),
+        Bad("over-long emoji", "🎒" * (maximum + 1), message),
+    ]
+    return text("title", Bad("empty", "", message), *too_long)
+
+
+def content(maximum: int, *more: Bad) -> list[Bad]:
+    message = f"Content must be at most {maximum} bytes, but has "
+    too_long = [Bad(f"{count} bytes", "x" * count, f"{message}{count}") for count in (maximum + 1, 5_000_000)]
+    return text("content", *more, *too_long)
 
 
 def invalid_name(noun: str) -> list[Bad]:
@@ -116,38 +148,24 @@ def invalid_name(noun: str) -> list[Bad]:
         Bad("empty", "", length),
         Bad("over-long", "x" * 256, length),
         refused("slash", "a/b"),
-        refused("colon", "a:b"),
         refused("control character", "a\x07b"),
         refused("line break at the end", "a\n"),
         refused("emoji", "🎒"),
-        refused("right-to-left", "שלום"),
-        refused("combining", "e\u0301"),
         refused("NUL", "a\0b"),
         surrogate("name"),
         *not_text("name"),
     ]
 
 
-STORE_TITLE: Final = text(
-    "title",
-    Bad("empty", "", "Title must be 1-200 characters"),
-    Bad("over-long", "x" * 201, "Title must be 1-200 characters"),
-    Bad("over-long emoji", "🎒" * 201, "Title must be 1-200 characters"),
-)
+STORE_TITLE: Final = title(200, "Title must be 1-200 characters")
 #: An empty title is valid for a resource: it means no title.
 RESOURCE_TITLE: Final = [*(bad for bad in STORE_TITLE if bad.kind != "empty"), *not_one_line("title")]
-PROMPT_CONTENT: Final = text(
-    "content",
+PROMPT_CONTENT: Final = content(
+    1048576,
     Bad("empty", "", "Content must not be empty"),
-    Bad("a byte too long", "x" * 1048577, "Content must be at most 1048576 bytes, but has 1048577"),
     Bad("too long in UTF-8", "é" * 524289, "Content must be at most 1048576 bytes, but has 1048578"),
-    Bad("5 MB", MEGABYTES, "Content must be at most 1048576 bytes, but has 5000000"),
 )
-RESOURCE_CONTENT: Final = text(
-    "content",
-    Bad("a byte too long", "x" * 4194305, "Content must be at most 4194304 bytes, but has 4194305"),
-    Bad("5 MB", MEGABYTES, "Content must be at most 4194304 bytes, but has 5000000"),
-)
+RESOURCE_CONTENT: Final = content(4194304)
 DESCRIPTION: Final = text(
     "description",
     Bad("over-long", "x" * 4001, "Description must be at most 4000 characters, but has 4001"),
@@ -168,13 +186,9 @@ TAGS: Final = [
     Bad("too many", [f"tag-{n}" for n in range(51)], "At most 50 tags are allowed, not 51", INVALID_INPUT),
     _tag("control character", "a\x07b"),
     _tag("line break at the end", "tag\n"),
-    _tag("emoji", "🎒"),
-    _tag("right-to-left", "תג"),
     _tag("a letter that is ASCII in lower case", "\u212a"),
     _tag("a digit that is not ASCII", "٣"),
     _tag("NUL", "a\0b"),
-    surrogate("tags", ["fine", "a\udc00b"], "[1]"),
-    Bad("type of an item", ["fine", 7], "tags[1] must be a string, not the number 7", INVALID_INPUT),
     Bad("null item", ["fine", None], "tags[1] must be a string, not null", INVALID_INPUT),
     Bad(
         "three wrong tags",
@@ -183,7 +197,7 @@ TAGS: Final = [
         "tags[3] must be a string, not the number 7",
         INVALID_INPUT,
     ),
-    *not_an_array("tags"),
+    *not_texts("tags"),
 ]
 
 
@@ -194,11 +208,8 @@ def _uri(kind: str, value: str) -> Bad:
 
 URI: Final = [
     _uri("no scheme", "notes.md"),
-    _uri("blank", "foo bar"),
     _uri("blank after a scheme", "file:///a b"),
     _uri("digit first", "1file:///a"),
-    _uri("colon first", "://a"),
-    _uri("line break", "file:///a\nb"),
     _uri("line break at the end", "file:///a\n"),
     _uri("control character", "file:///a\x7fb"),
     _uri("NUL", "file:///a\0b"),
@@ -245,12 +256,7 @@ DECLARED: Final = [
     surrogate("arguments", [{"name": "\ud800"}], "[0].name"),
 ]
 
-TASK_TITLE: Final = text(
-    "title",
-    Bad("empty", "", "Title must be between 1 and 500 characters"),
-    Bad("over-long", "x" * 501, "Title must be between 1 and 500 characters"),
-    Bad("over-long emoji", "🎒" * 501, "Title must be between 1 and 500 characters"),
-)
+TASK_TITLE: Final = title(500, "Title must be between 1 and 500 characters")
 PROJECT: Final = text(
     "project",
     Bad("over-long", "x" * 101, "Project must be at most 100 characters"),
@@ -295,10 +301,8 @@ NOT_A_DATE: Final = [
             "2026-03-01T25:00:00Z",
             "2026-03-01 17:00",
             "0000-01-01",
-            "01.03.2026",
             "2026-03-01\n",
             "٢٠٢٦-٠٣-٠١",
-            "📅",
             "2026-03-01\0",
         )
     ),
@@ -318,25 +322,9 @@ QUERY: Final = text("query", Bad("over-long", "x" * 1001, "Query must be at most
 FILTER: Final = [
     Bad("empty", [], "tags must have at least 1 item, not 0", INVALID_INPUT),
     Bad("too many", ["fine"] * 51, "At most 50 tags are allowed, not 51", INVALID_INPUT),
-    Bad("type of an item", ["fine", 7], "tags[1] must be a string, not the number 7", INVALID_INPUT),
-    surrogate("tags", ["a\ud800b"], "[0]"),
-    *not_an_array("tags"),
+    *not_texts("tags"),
 ]
-KIND: Final = [
-    Bad(
-        f"unknown: {shown}",
-        value,
-        f'kind must be one of "project", "prompt", "resource", "task", not {shown}',
-    )
-    for value, shown in (
-        ("tag", '"tag"'),
-        ("", '""'),
-        ("🎒", '"🎒"'),
-        ("a\0b", '"a\\u0000b"'),
-        (7, "7"),
-        ([], "[]"),
-    )
-]
+KIND: Final = not_one_of("kind", '"project", "prompt", "resource", "task"', "tag", "", "🎒", "a\0b", 7, [])
 _KIND_NAMES: Final = '"library_prompt", "prompt", "resource", "task"'
 KINDS: Final = [
     Bad("unknown", ["prompt", "x"], f'kinds[1] must be one of {_KIND_NAMES}, not "x"'),
@@ -346,15 +334,7 @@ KINDS: Final = [
 ]
 
 
-FINISHED: Final = [
-    Bad(f"unknown: {shown}", value, f'status must be one of "done", "dropped", "review", not {shown}')
-    for value, shown in (("todo", '"todo"'), ("", '""'), (7, "7"), ([], "[]"))
-]
-LABELS: Final = [
-    Bad("type of an item", ["fine", 7], "labels[1] must be a string, not the number 7"),
-    surrogate("labels", ["a\ud800b"], "[0]"),
-    *not_an_array("labels"),
-]
+FINISHED: Final = not_one_of("status", '"done", "dropped", "review"', "todo", "", 7, [])
 NEW_TASKS: Final = [
     Bad("empty", [], "tasks must have at least 1 item, not 0"),
     Bad("too many", [{"title": "x"}] * 201, "tasks must have at most 200 items, not 201"),
@@ -486,12 +466,7 @@ def _tools() -> Iterator[ToolCase]:
     search = {"query": QUERY, "kinds": KINDS}
     search |= limit | {"offset": bounded_integer("offset", 0)}
     yield ToolCase("search", (ALL,), store, {"query": "x"}, (), search)
-    files = [
-        Bad("type of an item", ["fine", 7], "files[1] must be a string, not the number 7"),
-        surrogate("files", ["a\ud800b"], "[0]"),
-        *not_an_array("files"),
-    ]
-    about = {"task": integer("task"), "query": QUERY, "files": files}
+    about = {"task": integer("task"), "query": QUERY, "files": not_texts("files")}
     budget = {"budget": bounded_integer("budget", 200, 50000)}
     yield ToolCase("context", (ALL,), store, {}, (), about | budget)
     ref = {"ref": [Bad("empty", "", "ref must not be empty"), *address("ref")]}
@@ -506,7 +481,7 @@ def _tools() -> Iterator[ToolCase]:
     yield ToolCase("task_release", (ALL,), store, {"ref": "task:1"}, ("ref",), claimed)
     finished = claimed | {"status": FINISHED}
     yield ToolCase("task_done", (ALL,), store, {"ref": "task:1"}, ("ref",), finished)
-    claim = {"project": address("project"), "labels": LABELS} | ref
+    claim = {"project": address("project"), "labels": not_texts("labels")} | ref
     claim |= {"lease": address("lease"), "wait": address("wait")}
     yield ToolCase("task_next", (ALL,), store, {"labels": ["none"]}, (), claim)
     yield ToolCase("task_add", (ALL,), store, {"tasks": [{"title": "New"}]}, ("tasks",), {"tasks": NEW_TASKS})
