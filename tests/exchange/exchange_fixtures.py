@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dittybag.exchange.import_sources import FileSource
 from dittybag.exchange.json_file import JsonSource, JsonWriter
 from dittybag.exchange.merge_import import import_source
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
+from tests.torture.sqlite_audit import SqliteAudit
 
 ACTOR = "importer"
 
@@ -59,11 +61,14 @@ def _open_source(source: Path | FileSource) -> FileSource:
 
 
 def rows(database: Path, sql: str) -> list[Any]:
-    connection = apsw.Connection(str(database))
-    try:
+    with closing(apsw.Connection(str(database))) as connection:
         return connection.execute(sql).fetchall()
-    finally:
-        connection.close()
+
+
+def check_consistency(database: Path) -> None:
+    """Check that the indexes and the change log match the tables."""
+    with closing(SqliteAudit(database)) as audit:
+        audit.check()
 
 
 def dump_tables(database: Path) -> list[Any]:

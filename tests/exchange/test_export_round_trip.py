@@ -30,6 +30,7 @@ from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.exchange.exchange_data import NAMES, fill_database
 from tests.exchange.exchange_fixtures import (
+    check_consistency,
     export_folder,
     export_json,
     import_into,
@@ -37,8 +38,6 @@ from tests.exchange.exchange_fixtures import (
     rows,
 )
 from tests.programs import GIT
-from tests.repetitions import repetitions
-from tests.torture.sqlite_audit import SqliteAudit
 
 
 @pytest.fixture(scope="module")
@@ -52,24 +51,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 #: The edges between tasks that exist.
 EDGES = """SELECT * FROM task_edges WHERE task IN (SELECT id FROM tasks) AND blocker IN (SELECT id FROM tasks)
            ORDER BY 1, 2, 3"""
-
-
-def is_consistent(database: Path) -> bool:
-    """Check that the indexes and the change log match the tables."""
-    audit = SqliteAudit(database)
-    audit.check()
-    audit.close()
-    return True
-
-
-async def test_many_prompts_and_tasks_round_trip(tmp_path: Path) -> None:
-    count = repetitions(1_500, 10_000)
-    await fill_database(tmp_path / "a.db", count, count // 10, count)
-    exported = await export_json(tmp_path / "a.db", tmp_path / "a.json")
-    result = await import_into(tmp_path / "b.db", tmp_path / "a.json")
-    assert result.created["prompt"] > count * 0.9
-    assert await export_json(tmp_path / "b.db", tmp_path / "b.json") == exported
-    assert is_consistent(tmp_path / "b.db")
 
 
 async def test_an_import_into_a_new_workspace_restores_the_current_state(
@@ -90,7 +71,7 @@ async def test_an_import_into_a_new_workspace_restores_the_current_state(
     edges = rows(filled, EDGES)
     assert 100 < len(edges) < len(rows(filled, "SELECT * FROM task_edges"))
     assert rows(tmp_path / "b.db", "SELECT * FROM task_edges ORDER BY 1, 2, 3") == edges
-    assert is_consistent(tmp_path / "b.db")
+    check_consistency(tmp_path / "b.db")
     batches = rows(tmp_path / "b.db", "SELECT DISTINCT coalesce(batch, seq) FROM changes")
     assert len(batches) == 2
 
@@ -100,7 +81,7 @@ async def test_a_folder_round_trips(filled: Path, tmp_path: Path) -> None:
     await import_into(tmp_path / "b.db", tmp_path / "one")
     await export_folder(tmp_path / "b.db", tmp_path / "two")
     assert read_files(tmp_path / "one") == read_files(tmp_path / "two")
-    assert is_consistent(tmp_path / "b.db")
+    check_consistency(tmp_path / "b.db")
 
 
 async def test_one_project_round_trips_with_its_tasks(filled: Path, tmp_path: Path) -> None:
@@ -109,7 +90,7 @@ async def test_one_project_round_trips_with_its_tasks(filled: Path, tmp_path: Pa
     assert await export_json(tmp_path / "b.db", tmp_path / "b.json", project="side") == exported
     assert rows(tmp_path / "b.db", "SELECT name FROM projects ORDER BY id") == [("default",), ("side",)]
     assert rows(tmp_path / "b.db", "SELECT DISTINCT project FROM tasks") == [("side",)]
-    assert is_consistent(tmp_path / "b.db")
+    check_consistency(tmp_path / "b.db")
 
 
 async def write_tasks(database: Path, work: Callable[[Transaction, Project], Awaitable[None]]) -> None:
@@ -174,7 +155,7 @@ async def test_an_exported_project_takes_its_tasks_along_but_no_references_to_ot
     await import_into(tmp_path / "c.db", tmp_path / "one")
     await export_folder(tmp_path / "c.db", tmp_path / "two", project="team")
     assert read_files(tmp_path / "one") == read_files(tmp_path / "two")
-    assert is_consistent(tmp_path / "b.db")
+    check_consistency(tmp_path / "b.db")
 
 
 async def test_the_largest_task_round_trips_in_a_folder(tmp_path: Path) -> None:

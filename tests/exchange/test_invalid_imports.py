@@ -18,16 +18,24 @@ import pytest
 
 from dittybag.domain.errors import Invalid, SourceFailed
 from tests.exchange.exchange_data import fill_database
-from tests.exchange.exchange_fixtures import dump_tables, export_folder, export_json, import_into, rows
+from tests.exchange.exchange_fixtures import (
+    check_consistency,
+    dump_tables,
+    export_folder,
+    export_json,
+    import_into,
+    rows,
+)
 from tests.stdio_server_process import ROOT
-from tests.torture.sqlite_audit import SqliteAudit
 
 
-async def exported_json(tmp_path: Path) -> dict[str, Any]:
-    """Return a small export as decoded JSON."""
+async def edited_export(tmp_path: Path, edit: Callable[[dict[str, Any]], None]) -> Path:
+    """Fill `a.db`, export it, and return the file after an edit of its decoded JSON."""
     await fill_database(tmp_path / "a.db", 30, 10, 20)
-    found: dict[str, Any] = msgspec.json.decode(await export_json(tmp_path / "a.db", tmp_path / "a.json"))
-    return found
+    export = msgspec.json.decode(await export_json(tmp_path / "a.db", tmp_path / "edited.json"))
+    edit(export)
+    (tmp_path / "edited.json").write_bytes(msgspec.json.encode(export))
+    return tmp_path / "edited.json"
 
 
 def set_value(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
@@ -42,43 +50,6 @@ def set_value(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     return edit
 
 
-BAD_VALUES = {
-    "long title": (set_value("prompts.3.title", "x" * 201), "prompts 4: Title must be 1-200 characters"),
-    "unknown field": (
-        set_value("prompts.3.colour", "x"),
-        "prompts 4: Object contains unknown field `colour`",
-    ),
-    "wrong type": (set_value("tasks.0.priority", "high"), "tasks 1: Expected `int`, got `str`"),
-    "unknown project": (
-        set_value("prompts.0.project", "nowhere"),
-        "project 'nowhere' is not listed in projects",
-    ),
-    "bad base64": (set_value("resources.1", {"name": "x", "base64": "!"}), "base64 must be valid base64"),
-    "bad due date": (set_value("tasks.0.due_date", "soon"), "due_date must be an ISO 8601 date"),
-    "bad time": (set_value("prompts.0.created_at", "yesterday"), "created_at must be a time like"),
-    "bad name": (set_value("prompts.0.name", "a b"), "contains invalid characters"),
-    "huge id": (set_value("tasks.0.id", 2**60), "id is out of range"),
-    "history": (
-        set_value("changes", []),
-        "it is not a valid export: Object contains unknown field `changes`",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BAD_VALUES)
-async def test_a_bad_export_leaves_an_empty_workspace_empty(tmp_path: Path, name: str) -> None:
-    edit, problem = BAD_VALUES[name]
-    edited = await exported_json(tmp_path)
-    edit(edited)
-    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
-    await import_into(tmp_path / "b.db", tmp_path / "a.json", dry_run=True)
-    before = dump_tables(tmp_path / "b.db")
-    with pytest.raises((Invalid, SourceFailed)) as caught:
-        await import_into(tmp_path / "b.db", tmp_path / "bad.json")
-    assert problem in str(caught.value)
-    assert dump_tables(tmp_path / "b.db") == before
-
-
 def set_tasks(*tasks: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
     """Return an edit that replaces the tasks. Each gets a title."""
     return lambda found: found.update(
@@ -87,7 +58,26 @@ def set_tasks(*tasks: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
 
 
 COMMENT = {"at": "2026-01-01T00:00:00Z", "author": "a", "text": "b"}
-TEAM_TASKS = {
+BAD_VALUES = {
+    "long title": (set_value("prompts.3.title", "x" * 201), "prompts 4: Title must be 1-200 characters"),
+    "unknown field": (
+        set_value("prompts.3.colour", "x"),
+        "prompts 4: Object contains unknown field `colour`",
+    ),
+    "wrong type": (set_value("tasks.0.priority", "high"), "tasks 1: Expected `int`, got `str`"),
+    "prompt of an unknown project": (
+        set_value("prompts.0.project", "nowhere"),
+        "project 'nowhere' is not listed in projects",
+    ),
+    "bad base64": (set_value("resources.1", {"name": "x", "base64": "!"}), "base64 must be valid base64"),
+    "bad due date": (set_value("tasks.0.due_date", "soon"), "due_date must be an ISO 8601 date"),
+    "time of creation": (
+        set_value("prompts.0.created_at", "yesterday"),
+        "created_at must be a time like",
+    ),
+    "bad name": (set_value("prompts.0.name", "a b"), "contains invalid characters"),
+    "huge id": (set_value("tasks.0.id", 2**60), "id is out of range"),
+    "energy": (set_value("tasks.0.energy", "none"), "Energy must be one of"),
     "cycle": (
         set_tasks({"blocked_by": [2]}, {"blocked_by": [3]}, {"blocked_by": [1]}),
         "tasks: these tasks would wait for each other: 1 → 2 → 3 → 1",
@@ -102,7 +92,7 @@ TEAM_TASKS = {
     ),
     "itself": (set_tasks({"blocked_by": [1]}), "tasks 1: a task cannot be blocked by itself"),
     "negative id": (set_tasks({"parent": -1}), "blocked_by and parent must be ids of tasks"),
-    "huge id": (set_tasks({"blocked_by": [2**80]}), "blocked_by and parent must be ids of tasks"),
+    "edge to a huge id": (set_tasks({"blocked_by": [2**80]}), "blocked_by and parent must be ids of tasks"),
     "many blockers": (
         set_tasks({"blocked_by": list(range(2, 110))}),
         "A task can be blocked by at most 100 others",
@@ -140,35 +130,29 @@ TEAM_TASKS = {
 }
 
 
-@pytest.mark.parametrize("name", TEAM_TASKS)
-async def test_bad_fields_of_tasks_are_refused(tmp_path: Path, name: str) -> None:
-    edit, problem = TEAM_TASKS[name]
-    edited = await exported_json(tmp_path)
-    edit(edited)
-    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
+@pytest.mark.parametrize("name", BAD_VALUES)
+async def test_a_bad_value_is_reported_and_nothing_is_changed(tmp_path: Path, name: str) -> None:
+    edit, problem = BAD_VALUES[name]
+    bad = await edited_export(tmp_path, edit)
     before = dump_tables(tmp_path / "a.db")
     for database in ("a.db", "b.db"):
         with pytest.raises(Invalid) as caught:
-            await import_into(tmp_path / database, tmp_path / "bad.json")
+            await import_into(tmp_path / database, bad, on_conflict="replace")
         assert problem in str(caught.value)
     assert dump_tables(tmp_path / "a.db") == before
     assert len(rows(tmp_path / "b.db", "SELECT * FROM changes")) == 1
 
 
 async def test_an_edge_to_one_of_two_tasks_with_the_same_id_is_refused(tmp_path: Path) -> None:
-    edited = await exported_json(tmp_path)
-    set_tasks({"blocked_by": [2]}, {}, {"id": 2, "title": "y"})(edited)
-    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
+    bad = await edited_export(tmp_path, set_tasks({"blocked_by": [2]}, {}, {"id": 2, "title": "y"}))
     with pytest.raises(Invalid, match="tasks 1: blocked_by or parent names task 2, but several tasks have"):
-        await import_into(tmp_path / "a.db", tmp_path / "bad.json")
+        await import_into(tmp_path / "a.db", bad)
 
 
 async def test_edges_to_tasks_that_are_not_in_the_file_are_removed(tmp_path: Path) -> None:
-    edited = await exported_json(tmp_path)
-    set_tasks({"blocked_by": [2, 8, 9], "parent": 7}, {})(edited)
-    (tmp_path / "partial.json").write_bytes(msgspec.json.encode(edited))
+    partial = await edited_export(tmp_path, set_tasks({"blocked_by": [2, 8, 9], "parent": 7}, {}))
     for database in ("a.db", "b.db"):
-        result = await import_into(tmp_path / database, tmp_path / "partial.json", on_conflict="skip")
+        result = await import_into(tmp_path / database, partial, on_conflict="skip")
         note = "Removed 3 references in blocked_by and parent to tasks that are not in the source"
         assert result.notes == [note]
     assert rows(tmp_path / "b.db", "SELECT id, blocked_by, parent FROM tasks ORDER BY id") == [
@@ -178,10 +162,8 @@ async def test_edges_to_tasks_that_are_not_in_the_file_are_removed(tmp_path: Pat
 
 
 async def test_tasks_without_a_status_are_imported(tmp_path: Path) -> None:
-    edited = await exported_json(tmp_path)
-    set_tasks({"completed_at": "2026-01-01T00:00:00Z"}, {"project": "default"})(edited)
-    (tmp_path / "old.json").write_bytes(msgspec.json.encode(edited))
-    await import_into(tmp_path / "b.db", tmp_path / "old.json")
+    tasks = set_tasks({"completed_at": "2026-01-01T00:00:00Z"}, {"project": "default"})
+    await import_into(tmp_path / "b.db", await edited_export(tmp_path, tasks))
     assert rows(tmp_path / "b.db", "SELECT id, status, project, project_id FROM tasks ORDER BY id") == [
         (1, "done", None, None),
         (2, "todo", "default", None),
@@ -189,26 +171,11 @@ async def test_tasks_without_a_status_are_imported(tmp_path: Path) -> None:
 
 
 async def test_up_to_twenty_problems_are_reported(tmp_path: Path) -> None:
-    edited = await exported_json(tmp_path)
-    for prompt in edited["prompts"]:
-        prompt["title"] = ""
-        prompt["name"] = ""
-    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
+    tasks = set_tasks(*({"priority": 9, "energy": "none"} for _ in range(25)))
     with pytest.raises(Invalid) as caught:
-        await import_into(tmp_path / "a.db", tmp_path / "bad.json")
+        await import_into(tmp_path / "b.db", await edited_export(tmp_path, tasks))
     assert len(caught.value.problems) == 21
-    assert str(caught.value).endswith(f"and {len(edited['prompts']) - 20} more")
-
-
-async def test_a_bad_export_leaves_a_filled_workspace_unchanged(tmp_path: Path) -> None:
-    edited = await exported_json(tmp_path)
-    edited["prompts"][0]["name"] = "another"
-    edited["tasks"][-1]["energy"] = "none"
-    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
-    before = dump_tables(tmp_path / "a.db")
-    with pytest.raises(Invalid, match="Energy must be one of"):
-        await import_into(tmp_path / "a.db", tmp_path / "bad.json", on_conflict="replace")
-    assert dump_tables(tmp_path / "a.db") == before
+    assert str(caught.value).endswith("and 30 more")
 
 
 @pytest.mark.parametrize(
@@ -267,20 +234,9 @@ BAD_FILES: dict[str, tuple[str | bytes, str]] = {
     "tasks/000094.md": ("---\ncolour: red\n---\n", "unknown field `colour`"),
     "tasks/000093.md": (b"---\ntitle: a\n---\n\xff", "it is not UTF-8"),
     "tasks/000092.md": ("---\ntitle: a\npriority: 9\n---\n", "Priority must be between 1 and 5"),
-    "tasks/000091.md": ("---\ntitle: a\nblocked_by: [one]\n---\n", "Expected `int`, got `str`"),
-    "tasks/000090.md": ("---\ntitle: a\nstatus: lost\n---\n", "Invalid enum value 'lost'"),
-    "tasks/000089.md": (
-        "---\ntitle: a\nproject: nowhere\nshared: true\n---\n",
-        "project 'nowhere' is not listed in projects",
-    ),
-    "tasks/000088.md": ("---\ntitle: a\ncomments:\n  - text: b\n---\n", "missing required field `at`"),
     "tasks/000087.md": ("---\ntitle: a\nlinks:\n" + "- a\n" * 2_000_000 + "---\n", "more than 20,000 values"),
     "tasks/000086.md": (
         "---\ntitle: a\nlinks: " + "[" * 2_000_000 + "\n---\n",
-        "nested more than 20 levels deep",
-    ),
-    "tasks/000084.md": (
-        "---\ntitle: a\nlinks: " + "[" * 500_000 + "\n---\n",
         "nested more than 20 levels deep",
     ),
     "tasks/000083.md": (
@@ -386,9 +342,7 @@ def _is_killed_before_its_commit(database: Path, file: Path, changes: int) -> bo
             process.wait(0.002)
     process.kill()
     process.communicate()
-    audit = SqliteAudit(database)
-    audit.check()
-    audit.close()
+    check_consistency(database)
     # One change creates the project `default`.
     written = len(rows(database, "SELECT * FROM changes")) - 1
     assert written == changes or (written == 0 and process.returncode == -signal.SIGKILL)

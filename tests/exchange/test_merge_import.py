@@ -18,8 +18,15 @@ from dittybag.services.history_service import UndoSelection
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.exchange.exchange_data import fill_database
-from tests.exchange.exchange_fixtures import ACTOR, dump_tables, export_folder, export_json, import_into, rows
-from tests.torture.sqlite_audit import SqliteAudit
+from tests.exchange.exchange_fixtures import (
+    ACTOR,
+    check_consistency,
+    dump_tables,
+    export_folder,
+    export_json,
+    import_into,
+    rows,
+)
 
 PROMPTS = "SELECT name, title, content FROM prompts ORDER BY number"
 
@@ -35,6 +42,18 @@ def prompt_fields(name: str, content: str, **more: Any) -> dict[str, Any]:
 
 def resource_fields(name: str, text: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "uri": f"x:{name}", "mime_type": "text/plain", "text": text, **more}
+
+
+CONFLICTING_PROMPTS = [
+    prompt_fields("new", "n"),
+    prompt_fields("one", "other"),
+    prompt_fields("three", "x", title="TWO"),
+]
+
+
+def count_batches(database: Path) -> int:
+    """Return in how many batches everything was imported."""
+    return len(rows(database, f"SELECT DISTINCT coalesce(batch, seq) FROM changes WHERE actor = '{ACTOR}'"))
 
 
 @pytest.fixture
@@ -65,11 +84,7 @@ async def test_existing_entities_are_skipped(database: Path, tmp_path: Path) -> 
 async def test_all_conflicts_are_reported_and_nothing_is_changed(database: Path, tmp_path: Path) -> None:
     source = write_export(
         tmp_path / "more.json",
-        prompts=[
-            prompt_fields("new", "n"),
-            prompt_fields("one", "other"),
-            prompt_fields("three", "x", title="TWO"),
-        ],
+        prompts=CONFLICTING_PROMPTS,
         resources=[resource_fields("doc", "new"), resource_fields("paper", "p", uri="x:doc")],
     )
     before = dump_tables(database)
@@ -118,11 +133,7 @@ async def test_on_conflict_decides_what_happens_to_conflicts(
 ) -> None:
     source = write_export(
         tmp_path / "more.json",
-        prompts=[
-            prompt_fields("new", "n"),
-            prompt_fields("one", "other"),
-            prompt_fields("three", "x", title="TWO"),
-        ],
+        prompts=CONFLICTING_PROMPTS,
         resources=[resource_fields("doc", "newer")],
     )
     before = dump_tables(database)
@@ -133,39 +144,25 @@ async def test_on_conflict_decides_what_happens_to_conflicts(
     assert list(map(str, done.conflicts)) == list(map(str, preview.conflicts))
     assert rows(database, PROMPTS) == prompts
     assert rows(database, "SELECT name, uri, size FROM resources ORDER BY number") == resources
-    audit = SqliteAudit(database)
-    audit.check()
-    audit.close()
+    check_consistency(database)
 
 
-async def test_one_undo_reverts_an_import(database: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_empty", [False, True])
+async def test_one_undo_reverts_an_import(database: Path, tmp_path: Path, is_empty: bool) -> None:
     await fill_database(tmp_path / "other.db", 60, 10, 30)
     await export_json(tmp_path / "other.db", tmp_path / "other.json")
+    if is_empty:
+        database = tmp_path / "empty.db"
+        await SqliteStore(str(database)).close()
     before = dump_tables(database)[:4]
     await import_into(database, tmp_path / "other.json", on_conflict="replace")
-    batches = rows(database, f"SELECT DISTINCT coalesce(batch, seq) FROM changes WHERE actor = '{ACTOR}'")
-    assert len(batches) == 2
+    assert count_batches(database) == 2 - is_empty
     workspace = Workspace(SqliteStore(str(database)))
     newest = (await workspace.history.page(Caller(1, "me"), ChangeQuery(project=1, limit=1)))[0]
     await workspace.history.undo(Caller(1, "me"), UndoSelection(seq=newest.seq))
     await workspace.store.close()
     assert dump_tables(database)[:4] == before
-    audit = SqliteAudit(database)
-    audit.check()
-    audit.close()
-
-
-async def test_an_import_into_an_empty_workspace_can_be_undone(tmp_path: Path) -> None:
-    await fill_database(tmp_path / "a.db", 40, 10, 20)
-    await export_json(tmp_path / "a.db", tmp_path / "a.json")
-    await import_into(tmp_path / "b.db", tmp_path / "a.json")
-    workspace = Workspace(SqliteStore(str(tmp_path / "b.db")))
-    newest = (await workspace.history.page(Caller(1, "me"), ChangeQuery(project=1, limit=1)))[0]
-    await workspace.history.undo(Caller(1, "me"), UndoSelection(seq=newest.seq))
-    await workspace.store.close()
-    assert rows(tmp_path / "b.db", "SELECT name FROM projects") == [("default",)]
-    for table in ("prompts", "resources", "tasks"):
-        assert rows(tmp_path / "b.db", f"SELECT * FROM {table}") == []
+    check_consistency(database)
 
 
 async def test_everything_can_be_imported_into_one_project(database: Path, tmp_path: Path) -> None:
@@ -240,11 +237,8 @@ async def test_edges_between_tasks_get_the_new_ids(database: Path, tmp_path: Pat
         (3, "Test", None, None, "doing", "[4]", 2, "ann", '["ci"]', '["file:///plan"]', comments),
         (4, "Build", None, None, "todo", "[]", 2, None, "[]", "[]", "[]"),
     ]
-    batches = rows(database, f"SELECT DISTINCT coalesce(batch, seq) FROM changes WHERE actor = '{ACTOR}'")
-    assert len(batches) == 2
-    audit = SqliteAudit(database)
-    audit.check()
-    audit.close()
+    assert count_batches(database) == 2
+    check_consistency(database)
 
 
 async def test_a_second_import_of_tasks_with_edges_changes_nothing(database: Path, tmp_path: Path) -> None:
@@ -332,9 +326,7 @@ async def test_all_edges_of_a_large_workspace_are_merged(database: Path, tmp_pat
     assert rows(database, titles) == rows(tmp_path / "other.db", titles)
     again = await import_into(database, tmp_path / "other.json")
     assert (again.created["task"], again.skipped["task"]) == (0, result.created["task"])
-    audit = SqliteAudit(database)
-    audit.check()
-    audit.close()
+    check_consistency(database)
 
 
 class TitledPrompts(FileSource):
