@@ -5,11 +5,13 @@ from __future__ import annotations
 import http.client
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from tests.cli.cli_runner import data, dittybag
 from tests.e2e.web_server_process import WebServerProcess
 
 _TIMEOUT_SECONDS: Final = 20
@@ -106,6 +108,12 @@ class BrowserClient:
         found = re.search(r'name="form-secret" content="([0-9a-f]+)"', self.get(path).text)
         assert found is not None
         return found[1]
+
+
+def new_token(home: Path, user: str, scope: str = "write") -> str:
+    """Create a token of a user."""
+    created = data(dittybag(home, "token", "create", "--user", user, "--scope", scope, "--json"))
+    return str(created["token"])
 
 
 def _header_names(headers: Mapping[str, Any]) -> dict[str, str]:

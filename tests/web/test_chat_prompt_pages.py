@@ -28,11 +28,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProces
         yield server
 
 
-@pytest.fixture(scope="module")
-def client(server: WebServerProcess) -> BrowserClient:
-    return BrowserClient.sign_in(server)
-
-
 def add(home: Path, name: str, content: str) -> str:
     """Store a prompt and return its id."""
     dittybag(home, "prompt", "add", name, stdin=content)

@@ -41,11 +41,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProces
         yield server
 
 
-@pytest.fixture(scope="module")
-def client(server: WebServerProcess) -> BrowserClient:
-    return BrowserClient.sign_in(server)
-
-
 TASK = 3
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,17 +27,6 @@ class Editing(Struct, frozen=True):
     delete: tuple[str, dict[str, Any]]
     #: What the form says about a change and a deletion.
     warning: str
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProcess]:
-    with WebServerProcess(tmp_path_factory.mktemp("home")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def client(server: WebServerProcess) -> BrowserClient:
-    return BrowserClient.sign_in(server)
 
 
 def edit_prompt(server: WebServerProcess, name: str) -> Editing:

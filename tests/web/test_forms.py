@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from urllib.parse import quote_plus
 
 import pytest
@@ -28,17 +27,6 @@ LONG_FORMS = (
 FORMS = [route for route in ROUTES if route.method == "POST" and route.takes_form]
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProcess]:
-    with WebServerProcess(tmp_path_factory.mktemp("home")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def signed_in(server: WebServerProcess) -> BrowserClient:
-    return BrowserClient.sign_in(server)
-
-
 def escapes(size: int) -> bytes:
     return b"a=" + b"%41" * ((size - 2) // 3) + b"x" * ((size - 2) % 3)
 
@@ -56,28 +44,28 @@ def test_a_sign_in_form_without_a_token_is_small(server: WebServerProcess) -> No
     assert too_large.text == f"Invalid Request: the body must have at most {FORM_BYTES} bytes"
 
 
-def test_the_sign_out_form_is_small(signed_in: BrowserClient) -> None:
-    assert signed_in.request("POST", "/sign-out", escapes(FORM_BYTES + 1), FORM).status == 413
+def test_the_sign_out_form_is_small(client: BrowserClient) -> None:
+    assert client.request("POST", "/sign-out", escapes(FORM_BYTES + 1), FORM).status == 413
 
 
 @pytest.mark.parametrize("route", FORMS, ids=lambda route: route.pattern)
-def test_every_form_has_a_maximum_size(signed_in: BrowserClient, route: Route) -> None:
+def test_every_form_has_a_maximum_size(client: BrowserClient, route: Route) -> None:
     limit = LONG_FORM_BYTES if route.pattern in LONG_FORMS else FORM_BYTES
     path = "/p/default" + route.pattern.replace("{", "").replace("}", "")
     # The size is checked before the secret of the form.
-    assert signed_in.request("POST", path, escapes(limit), FORM).status == 403
-    assert signed_in.request("POST", path, escapes(limit + 1), FORM).status == 413
+    assert client.request("POST", path, escapes(limit), FORM).status == 403
+    assert client.request("POST", path, escapes(limit + 1), FORM).status == 413
 
 
 def test_a_title_keeps_the_line_breaks_that_a_browser_removes(
-    server: WebServerProcess, signed_in: BrowserClient
+    server: WebServerProcess, client: BrowserClient
 ) -> None:
     for title, shown in ((" two\nlines ", "two lines"), (" \n ", "task 2")):
         task = server.call("task_create", title=title)["id"]
-        page = signed_in.get(f"/p/default/tasks/{task}").text
+        page = client.get(f"/p/default/tasks/{task}").text
         assert f"<h1>{shown}</h1>" in page
         typed = {"title": title.replace("\n", ""), "priority": "5", "version": "1"}
-        saved = signed_in.post(f"/p/default/tasks/{task}", {"form_secret": signed_in.secret, **typed})
+        saved = client.post(f"/p/default/tasks/{task}", {"form_secret": client.secret, **typed})
         assert saved.status == 303
         found = server.call("task_get", task_id=task)
         assert (found["title"], found["priority"]) == (title, 5)
@@ -85,12 +73,12 @@ def test_a_title_keeps_the_line_breaks_that_a_browser_removes(
 
 @pytest.mark.parametrize("character", ["\n", "é", "😀", "%", "a"], ids=ascii)
 def test_the_longest_prompt_fits_into_its_form(
-    server: WebServerProcess, signed_in: BrowserClient, character: str
+    server: WebServerProcess, client: BrowserClient, character: str
 ) -> None:
     content = character * (1024 * 1024 // len(character.encode()))
     name = f"long-{ord(character)}"
     fields = {"name": name, "title": name, "content": content.replace("\n", "\r\n")}
-    response = signed_in.post("/p/default/prompts", {"form_secret": signed_in.secret, **fields})
+    response = client.post("/p/default/prompts", {"form_secret": client.secret, **fields})
     assert response.status == 303, response.text[:500]
     assert data(dittybag(server.home, "prompt", "show", name, "--json"))["content"] == content
 
@@ -108,10 +96,8 @@ def test_the_longest_prompt_fits_into_its_form(
         (quote_plus("".join(map(chr, range(1, 0x250)))), "".join(map(chr, range(1, 0x250)))),
     ],
 )
-def test_escapes_are_decoded(
-    server: WebServerProcess, signed_in: BrowserClient, value: str, text: str
-) -> None:
-    response = new_prompt(signed_in, f"name=decoded&title=decoded&content={value}".encode())
+def test_escapes_are_decoded(server: WebServerProcess, client: BrowserClient, value: str, text: str) -> None:
+    response = new_prompt(client, f"name=decoded&title=decoded&content={value}".encode())
     assert response.status == 303
     assert data(dittybag(server.home, "prompt", "show", "decoded", "--json"))["content"] == text
     dittybag(server.home, "prompt", "delete", "decoded")
@@ -121,23 +107,23 @@ def test_escapes_are_decoded(
     "value",
     [b"%", b"%4", b"%zz", b"%%41", b"%4%31", b"%=", b"%\n", b"a\nb", b"a\rb", b"%FF", b"\xff", b"%ED%A0%80"],
 )
-def test_a_malformed_form_is_refused(signed_in: BrowserClient, value: bytes) -> None:
-    response = new_prompt(signed_in, b"name=bad&title=bad&content=" + value)
+def test_a_malformed_form_is_refused(client: BrowserClient, value: bytes) -> None:
+    response = new_prompt(client, b"name=bad&title=bad&content=" + value)
     assert response.status == 400
     assert "This form could not be read" in response.text
 
 
-def test_a_form_has_at_most_1000_fields(signed_in: BrowserClient) -> None:
-    assert new_prompt(signed_in, b"&".join([b"a=b"] * 1000)).status == 400
+def test_a_form_has_at_most_1000_fields(client: BrowserClient) -> None:
+    assert new_prompt(client, b"&".join([b"a=b"] * 1000)).status == 400
 
 
 def test_a_long_value_is_decoded_in_parts_without_splitting_an_escape(
-    server: WebServerProcess, signed_in: BrowserClient
+    server: WebServerProcess, client: BrowserClient
 ) -> None:
     # 1 to 3 characters before the escapes put the end of a part at every place in an escape.
     for lead in ("", "a", "ab"):
         content = lead + "é" * 100_000
         fields = f"name=parts&title=parts&content={lead}{'%C3%A9' * 100_000}"
-        assert new_prompt(signed_in, fields.encode()).status == 303
+        assert new_prompt(client, fields.encode()).status == 303
         assert data(dittybag(server.home, "prompt", "show", "parts", "--json"))["content"] == content
         dittybag(server.home, "prompt", "delete", "parts")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from html import unescape
 
 import pytest
@@ -13,12 +12,6 @@ from tests.e2e.web_server_process import WebServerProcess
 from tests.web.browser_client import BrowserClient
 
 PROMPTS = "/p/default/prompts"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProcess]:
-    with WebServerProcess(tmp_path_factory.mktemp("home")) as server:
-        yield server
 
 
 def toast(page: str) -> tuple[str, dict[str, str]]:

@@ -2,46 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import re
-from collections.abc import Iterator
-
-import pytest
 
 from tests.cli.cli_runner import dittybag
 from tests.e2e.web_server_process import WebServerProcess
 from tests.web.browser_client import BrowserClient
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProcess]:
-    with WebServerProcess(tmp_path_factory.mktemp("home")) as server:
-        yield server
-
-
-def create_task_as_client(server: WebServerProcess, client: str) -> None:
-    """Create a task as an MCP client with a name, without a handshake."""
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": {"name": client, "version": "1"},
-    }
-    params = {"name": "task_create", "arguments": {"title": "By an agent"}, "_meta": meta}
-    headers = {
-        "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": "2026-07-28",
-        "Mcp-Method": "tools/call",
-        "Mcp-Name": "task_create",
-    }
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    connection.request("POST", "/mcp", json.dumps(message), headers)
-    response = connection.getresponse()
-    text = response.read().decode()
-    connection.close()
-    assert response.status == 200, text
 
 
 def newest_change(browser: BrowserClient) -> tuple[str, str]:
@@ -63,7 +28,7 @@ def test_names_do_not_make_an_agent_a_person(server: WebServerProcess) -> None:
     person = actor.removesuffix(" via web")
     assert actor == f"{person} via web"
     for client in ("x via web", actor, person, "cursor"):
-        create_task_as_client(server, client)
+        server.call("task_create", client, title="By an agent")
         assert newest_change(browser) == (client, "agent")
     dittybag(server.home, "task", "add", "In a shell")
     assert newest_change(browser) == (person, "person")

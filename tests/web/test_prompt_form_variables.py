@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
-
-import pytest
 
 from tests.cli.cli_runner import data, dittybag
 from tests.e2e.web_server_process import WebServerProcess
 from tests.web.browser_client import BrowserClient, BrowserResponse
 
 PROMPTS = "/p/default/prompts"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProcess]:
-    with WebServerProcess(tmp_path_factory.mktemp("home")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def client(server: WebServerProcess) -> BrowserClient:
-    return BrowserClient.sign_in(server)
 
 
 def save(client: BrowserClient, path: str, **fields: str) -> BrowserResponse:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.cli_runner import data, dittybag
 from tests.e2e.web_server_process import WebServerProcess
-from tests.web.browser_client import BrowserClient, BrowserResponse
+from tests.web.browser_client import BrowserClient, BrowserResponse, new_token
 
 SECRET = "qzxjvqkzwx"
 
@@ -141,11 +141,6 @@ def test_a_deleted_item_is_purged_by_one_of_its_changes(
 # Permissions
 
 
-def token(home: Path, user: str, scope: str) -> str:
-    created = data(dittybag(home, "token", "create", "--user", user, "--scope", scope, "--json"))
-    return str(created["text"] if "text" in created else created["token"])
-
-
 @pytest.fixture
 def token_server(home: Path) -> Iterator[WebServerProcess]:
     for name in ("ann", "bob"):
@@ -158,7 +153,7 @@ def token_server(home: Path) -> Iterator[WebServerProcess]:
 def test_only_admins_see_and_use_the_purge_page(
     home: Path, token_server: WebServerProcess, prompt: str, scope: str
 ) -> None:
-    client = BrowserClient.sign_in(token_server, token(home, "ann", scope))
+    client = BrowserClient.sign_in(token_server, new_token(home, "ann", scope))
     assert "/purge" not in client.get(f"/p/default/prompts/{prompt}/history").text
     assert client.get(f"/p/default/purge?kind=prompt&id={prompt}").status == 403
     fields = {"form_secret": client.secret, "kind": "prompt", "id": prompt}
@@ -172,7 +167,7 @@ def test_an_admin_purges_what_they_can_change_and_nothing_else(
     dittybag(home, "project", "create", "hidden")
     dittybag(home, "prompt", "add", "plan", "Text", "-p", "hidden")
     hidden = data(dittybag(home, "prompt", "show", "plan", "-p", "hidden", "--json"))["id"]
-    client = BrowserClient.sign_in(token_server, token(home, "ann", "admin"))
+    client = BrowserClient.sign_in(token_server, new_token(home, "ann", "admin"))
     # Somebody else's task, and an entity of another project.
     for query in ("kind=task&id=1", f"kind=prompt&id={hidden}"):
         missing = query.replace(hidden, "0" * 36).replace("id=1", "id=77")

@@ -16,7 +16,7 @@ from dittybag.web.sse import MAX_STREAMS_PER_USER
 from tests.cli.cli_runner import data, dittybag
 from tests.e2e.sample_home import fill_home
 from tests.e2e.web_server_process import WebServerProcess
-from tests.web.browser_client import BrowserClient
+from tests.web.browser_client import BrowserClient, new_token
 
 PROJECT = "/p/auth-module"
 #: Values for path parameters; the entities need not exist.
@@ -55,11 +55,6 @@ def server(home: Path) -> Iterator[WebServerProcess]:
 
 
 @pytest.fixture(scope="module")
-def signed_in(server: WebServerProcess) -> BrowserClient:
-    return BrowserClient.sign_in(server)
-
-
-@pytest.fixture(scope="module")
 def token_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProcess]:
     """A server that requires tokens."""
     home = tmp_path_factory.mktemp("guarded")
@@ -69,18 +64,17 @@ def token_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer
         yield server
 
 
-def token(server: WebServerProcess, user: str = "ann", scope: str = "write") -> str:
-    created = data(dittybag(server.home, "token", "create", "--user", user, "--scope", scope, "--json"))
-    return str(created["text"] if "text" in created else created["token"])
-
-
 class TestSigningIn:
     @EVERY_ROUTE
+    @pytest.mark.parametrize("cookie", ["", "A" * 43], ids=["no cookie", "unknown cookie"])
     def test_no_page_is_shown_without_signing_in(
-        self, server: WebServerProcess, token_server: WebServerProcess, route: Route
+        self, server: WebServerProcess, token_server: WebServerProcess, route: Route, cookie: str
     ) -> None:
         for each in (server, token_server):
-            response = BrowserClient(each).request(route.method, path_of(route))
+            stranger = BrowserClient(each)
+            if cookie:
+                stranger.cookies[stranger.session] = cookie
+            response = stranger.request(route.method, path_of(route))
             assert (response.status, response.headers["location"]) == (303, "/sign-in")
             assert response.text == ""
 
@@ -90,12 +84,6 @@ class TestSigningIn:
         assert icon.status == linked.status == 200
         assert icon.text == linked.text
         assert linked.headers["content-type"] == "image/svg+xml"
-
-    @EVERY_ROUTE
-    def test_an_unknown_cookie_is_rejected(self, token_server: WebServerProcess, route: Route) -> None:
-        stranger = BrowserClient(token_server)
-        stranger.cookies[stranger.session] = "A" * 43
-        assert stranger.request(route.method, path_of(route)).headers["location"] == "/sign-in"
 
     def test_a_fragment_request_redirects_the_browser_to_sign_in(
         self, token_server: WebServerProcess
@@ -111,7 +99,9 @@ class TestSigningIn:
 
     def test_the_cookie_is_secure_over_tls(self, token_server: WebServerProcess) -> None:
         client = BrowserClient(token_server)
-        response = client.post("/sign-in", {"token": token(token_server)}, x_forwarded_proto="https")
+        response = client.post(
+            "/sign-in", {"token": new_token(token_server.home, "ann")}, x_forwarded_proto="https"
+        )
         assert "Secure" in response.cookies[client.session].split("; ")
 
     def test_no_sign_in_link_is_printed_when_tokens_are_required(
@@ -209,25 +199,21 @@ class TestSigningIn:
                 assert client.get("/p/default").status == 200
 
     def test_the_database_does_not_contain_the_session_cookie(
-        self, server: WebServerProcess, signed_in: BrowserClient
+        self, server: WebServerProcess, client: BrowserClient
     ) -> None:
         stored = b"".join(file.read_bytes() for file in server.home.iterdir() if ".db" in file.name)
-        assert signed_in.cookies[signed_in.session].encode() not in stored
+        assert client.cookies[client.session].encode() not in stored
 
     def test_a_revoked_token_ends_its_sessions_within_five_seconds(
         self, token_server: WebServerProcess
     ) -> None:
-        client = BrowserClient.sign_in(token_server, token(token_server))
+        client = BrowserClient.sign_in(token_server, new_token(token_server.home, "ann"))
         assert client.get(PROJECT).status == 200
         tokens = data(dittybag(token_server.home, "token", "list", "--json"))["tokens"]
         stream = open_event_stream(client, f"{PROJECT}/live")
         dittybag(token_server.home, "token", "revoke", *(str(item["id"]) for item in tokens))
         started = time.monotonic()
-        received = b""
-        while not received.endswith(b"0\r\n\r\n"):
-            received += stream.recv(4096)
-            assert time.monotonic() - started < 5
-        stream.close()
+        wait_for_end(stream)
         while (response := client.get(PROJECT)).status != 303:
             assert response.status == 404
             assert time.monotonic() - started < 5
@@ -236,11 +222,9 @@ class TestSigningIn:
 
 class TestCrossOriginRequests:
     @EVERY_WRITE_ROUTE
-    def test_a_write_without_the_csrf_secret_is_rejected(
-        self, signed_in: BrowserClient, route: Route
-    ) -> None:
+    def test_a_write_without_the_csrf_secret_is_rejected(self, client: BrowserClient, route: Route) -> None:
         for form in ({}, {"form_secret": ""}, {"form_secret": "0" * 64}):
-            response = signed_in.request(
+            response = client.request(
                 route.method,
                 path_of(route),
                 b"&".join(f"{name}={value}".encode() for name, value in form.items()),
@@ -263,17 +247,17 @@ class TestCrossOriginRequests:
         ids=lambda headers: " ".join(next(iter(headers.items()))),
     )
     def test_a_write_from_another_origin_is_rejected(
-        self, signed_in: BrowserClient, route: Route, headers: dict[str, str]
+        self, client: BrowserClient, route: Route, headers: dict[str, str]
     ) -> None:
-        secret = {"X-Form-Secret": signed_in.secret}
-        response = signed_in.request(route.method, path_of(route), b"", secret | headers)
+        secret = {"X-Form-Secret": client.secret}
+        response = client.request(route.method, path_of(route), b"", secret | headers)
         assert response.status == 403
 
     def test_another_scheme_is_another_origin(
         self, server: WebServerProcess, token_server: WebServerProcess
     ) -> None:
         """Behind a proxy with TLS the scheme is https."""
-        text = token(token_server)
+        text = new_token(token_server.home, "ann")
         for proto, scheme, status in (
             ("", "http", 200),
             ("", "https", 403),
@@ -289,20 +273,20 @@ class TestCrossOriginRequests:
             assert link.status == (303 if status == 200 else 403)
 
     @EVERY_ROUTE
-    def test_another_host_name_is_rejected(self, signed_in: BrowserClient, route: Route) -> None:
-        response = signed_in.request(route.method, path_of(route), headers={"Host": "evil.example"})
+    def test_another_host_name_is_rejected(self, client: BrowserClient, route: Route) -> None:
+        response = client.request(route.method, path_of(route), headers={"Host": "evil.example"})
         assert response.status == 421
 
     def test_signing_in_and_out_from_another_origin_is_rejected(
-        self, server: WebServerProcess, signed_in: BrowserClient
+        self, server: WebServerProcess, client: BrowserClient
     ) -> None:
         foreign = "cross-site"
         assert BrowserClient(server).post("/sign-in", {"token": "x"}, sec_fetch_site=foreign).status == 403
         assert BrowserClient(server).post("/sign-in/link", sec_fetch_site=foreign).status == 403
-        out = signed_in.post("/sign-out", {"form_secret": signed_in.secret}, sec_fetch_site=foreign)
+        out = client.post("/sign-out", {"form_secret": client.secret}, sec_fetch_site=foreign)
         assert out.status == 403
-        assert signed_in.post("/sign-out", {}).status == 403
-        assert signed_in.get("/p/default").status == 200
+        assert client.post("/sign-out", {}).status == 403
+        assert client.get("/p/default").status == 200
 
     def test_the_theme_is_set_by_own_forms_and_leads_back_to_own_pages(
         self, server: WebServerProcess
@@ -338,9 +322,9 @@ class TestCrossOriginRequests:
 
     @EVERY_GET_ROUTE
     def test_the_headers_forbid_reading_from_another_origin(
-        self, signed_in: BrowserClient, route: Route
+        self, client: BrowserClient, route: Route
     ) -> None:
-        response = signed_in.get(path_of(route), origin=f"http://127.0.0.1:{signed_in.server.port}")
+        response = client.get(path_of(route), origin=f"http://127.0.0.1:{client.server.port}")
         assert not [name for name in response.headers if name.startswith("access-control-")]
         assert response.headers["cross-origin-resource-policy"] == "same-origin"
         assert response.headers["x-content-type-options"] == "nosniff"
@@ -358,7 +342,7 @@ def read_only(home: Path) -> Iterator[BrowserClient]:
 
 @pytest.fixture(scope="module")
 def reader(token_server: WebServerProcess) -> BrowserClient:
-    return BrowserClient.sign_in(token_server, token(token_server, scope="read"))
+    return BrowserClient.sign_in(token_server, new_token(token_server.home, "ann", scope="read"))
 
 
 @pytest.fixture(scope="module")
@@ -366,7 +350,7 @@ def outsider(token_server: WebServerProcess) -> BrowserClient:
     dittybag(token_server.home, "user", "add", "bea")
     dittybag(token_server.home, "project", "create", "private")
     dittybag(token_server.home, "project", "share", "private", "ann")
-    client = BrowserClient.sign_in(token_server, token(token_server, "bea"))
+    client = BrowserClient.sign_in(token_server, new_token(token_server.home, "bea"))
     client.cookies["form secret"] = client.secret
     return client
 
@@ -416,33 +400,32 @@ def open_event_stream(client: BrowserClient, path: str) -> socket.socket:
     return stream
 
 
-def test_project_changes_are_sent_only_to_members(tmp_path: Path) -> None:
+def wait_for_end(stream: socket.socket) -> None:
+    """Wait until the server ends an event stream, which it has to do within five seconds."""
+    started = time.monotonic()
+    received = b""
+    while not received.endswith(b"0\r\n\r\n"):
+        received += stream.recv(4096)
+        assert time.monotonic() - started < 5
+    stream.close()
+
+
+def test_the_streams_of_a_user_have_only_what_they_can_see_and_leave_room_for_others(tmp_path: Path) -> None:
     for user in ("ann", "bea"):
         dittybag(tmp_path, "user", "add", user)
     dittybag(tmp_path, "project", "share", "default", "ann")
     with WebServerProcess(tmp_path, "--auth", "tokens") as server:
-        member_token, foreign_token = token(server, "ann"), token(server, "bea")
-        member = open_event_stream(BrowserClient.sign_in(server, member_token), "/p/default/live")
-        outsider = open_event_stream(BrowserClient.sign_in(server, foreign_token), "/p/default/live")
-        server.call("create_prompt", token=member_token, name="one", content="Words")
-        assert b"data: prompt" in member.recv(4096)
-        # The task is the first event: the prompt was not sent.
-        server.call("task_create", token=foreign_token, title="Mine")
-        assert b"data: task" in outsider.recv(4096)
-        member.close()
-        outsider.close()
-
-
-def test_the_event_streams_of_one_user_leave_room_for_others(tmp_path: Path) -> None:
-    for user in ("ann", "bea"):
-        dittybag(tmp_path, "user", "add", user)
-    with WebServerProcess(tmp_path, "--auth", "tokens") as server:
-        bea = BrowserClient.sign_in(server, token(server, "bea"))
+        tokens = {user: new_token(tmp_path, user) for user in ("ann", "bea")}
+        ann, bea = (BrowserClient.sign_in(server, token) for token in tokens.values())
         streams = [open_event_stream(bea, "/p/default/live") for _ in range(MAX_STREAMS_PER_USER)]
         refused = bea.get("/p/default/live")
         assert (refused.status, refused.text) == (503, "Too many pages are open")
-        ann = BrowserClient.sign_in(server, token(server, "ann"))
         streams.append(open_event_stream(ann, "/p/default/live"))
+        server.call("create_prompt", token=tokens["ann"], name="one", content="Words")
+        assert b"data: prompt" in streams[-1].recv(4096)
+        # The task is the first event: the prompt was not sent.
+        server.call("task_create", token=tokens["bea"], title="Mine")
+        assert b"data: task" in streams[0].recv(4096)
         for stream in streams:
             stream.close()
 
@@ -453,19 +436,14 @@ def test_an_event_stream_ends_when_access_to_the_project_ends(token_server: WebS
             dittybag(token_server.home, "user", "add", "cleo")
         dittybag(token_server.home, "project", *command)
     stream = open_event_stream(
-        BrowserClient.sign_in(token_server, token(token_server, "cleo")), "/p/shared/live"
+        BrowserClient.sign_in(token_server, new_token(token_server.home, "cleo")), "/p/shared/live"
     )
     dittybag(token_server.home, "project", "unshare", "shared", "cleo")
-    started = time.monotonic()
-    received = b""
-    while not received.endswith(b"0\r\n\r\n"):
-        received += stream.recv(4096)
-        assert time.monotonic() - started < 5
-    stream.close()
+    wait_for_end(stream)
 
 
-def test_text_is_escaped_in_error_pages(signed_in: BrowserClient) -> None:
+def test_text_is_escaped_in_error_pages(client: BrowserClient) -> None:
     """Templates escape every value."""
-    response = signed_in.get("/p/%3Cscript%3Ealert(1)%3C%2Fscript%3E/prompts")
+    response = client.get("/p/%3Cscript%3Ealert(1)%3C%2Fscript%3E/prompts")
     assert response.status == 404
     assert "<script>alert" not in response.text
