@@ -66,13 +66,17 @@ def test_literal_braces_stay_if_the_content_is_verbatim(agent: AgentCalls) -> No
     assert agent.use_prompt("hugo") == "Write {{ title }}!"
 
 
-def test_declared_arguments_are_kept(agent: AgentCalls) -> None:
-    declared = [{"name": "who", "description": "A name", "required": False, "choices": None}]
-    saved = agent.data("save_prompt", name="greet", content="Hello {{ who }}", arguments=declared)
+def test_declared_arguments_are_kept_and_survive_saving_what_was_read(agent: AgentCalls) -> None:
+    who: Json = {"name": "who", "required": False, "description": "A name"}
+    language: Json = {"name": "language", "required": True, "choices": ["SQL", "Python"]}
+    declared = [who | {"choices": None}, language]
+    saved = agent.data("save_prompt", name="greet", content="{{ language }} {{ who }}", arguments=declared)
     assert "note" not in saved
-    assert agent.use_prompt("greet") == "Hello "
-    _, described = agent.read("greet")
-    assert described["arguments"] == [{"name": "who", "required": False, "description": "A name"}]
+    assert agent.use_prompt("greet", language="SQL") == "SQL "
+    (block,), described = agent.read("greet")
+    assert described["arguments"] == [who, language]
+    agent.data("save_prompt", name="greet", content=block["text"], arguments=described["arguments"])
+    assert agent.read("greet")[1]["arguments"] == [who, language]
 
 
 def test_a_variable_added_to_a_prompt_with_declared_arguments_becomes_one(agent: AgentCalls) -> None:
@@ -100,9 +104,11 @@ def test_a_variable_beside_the_declared_arguments_of_a_call_becomes_one(agent: A
         ({"language": "SQL", "xyz": 1}, "'xyz' is not an argument of 'review'; its arguments are language"),
         ({"language": "Go"}, "language must be one of SQL, Python; not 'Go'"),
         ({"language": ""}, "language must be one of SQL, Python; not ''"),
+        ({}, "Missing required argument: language (one of: SQL, Python)"),
+        ({"language": None}, "Missing required argument: language (one of: SQL, Python)"),
     ],
 )
-def test_arguments_that_do_not_exist_and_other_values_than_the_choices_are_refused(
+def test_arguments_that_are_missing_or_unknown_and_other_values_than_the_choices_are_refused(
     agent: AgentCalls, given: Json, problem: str
 ) -> None:
     declared = [{"name": "language", "required": True, "choices": ["SQL", "Python"]}]
@@ -121,16 +127,6 @@ def test_prompts_get_ignores_other_arguments_and_checks_choices(agent: AgentCall
     assert message["content"]["text"] == "Review "
     refused = agent.server.error("prompts/get", {"name": "review", "arguments": {"language": "Go"}})
     assert (refused["code"], refused["message"]) == (-32602, "language must be one of SQL, Python; not 'Go'")
-
-
-def test_choices_survive_saving_what_was_read(agent: AgentCalls) -> None:
-    declared = [{"name": "language", "required": True, "choices": ["SQL", "Python"]}]
-    agent.data("save_prompt", name="review", content="Review {{ language }}", arguments=declared)
-    blocks, described = agent.read("review")
-    assert described["arguments"] == declared
-    content = blocks[0]["text"]
-    agent.data("save_prompt", name="review", content=content, arguments=described["arguments"])
-    assert agent.read("review")[1]["arguments"] == declared
 
 
 def test_unknown_members_of_declared_arguments_are_refused(agent: AgentCalls) -> None:
@@ -152,14 +148,6 @@ def test_a_version_is_compared_before_it_is_replaced(agent: AgentCalls) -> None:
         code, message = agent.error(tool, **address, content="z", if_version=1)
         assert (code, "has version 2" in message) == ("CONFLICT", True)
     assert agent.read_text("prompt:a") == agent.read_text("file:///a") == "y"
-
-
-def test_a_missing_argument_is_named_and_null_is_missing(agent: AgentCalls) -> None:
-    agent.data("save_prompt", name="greet", content="Hello {{ who }}")
-    for arguments in ({}, {"who": None}):
-        code, message = agent.error("use_prompt", ref="greet", arguments=arguments)
-        assert code == "INVALID_INPUT"
-        assert "who" in message
 
 
 def test_a_library_prompt_is_read_and_used(serve: StartServer, tmp_path: Path) -> None:
@@ -214,11 +202,6 @@ def test_what_is_given_as_text_is_text_whatever_its_uri_looks_like(agent: AgentC
     assert described["mime_type"] == "text/plain"
 
 
-def test_a_text_with_nul_characters_is_not_stored_as_a_binary(agent: AgentCalls) -> None:
-    code, message = agent.error("save_resource", uri="file:///a.txt", content="a\0b")
-    assert (code, message) == ("INVALID_INPUT", "Content must not contain NUL characters")
-
-
 def test_a_resource_is_created_and_updated(agent: AgentCalls) -> None:
     saved = agent.data("save_resource", uri="file:///docs/a%20note.md", content="# One")
     assert saved == {"ref": "file:///docs/a%20note.md", "created": True, "version": 1}
@@ -250,6 +233,7 @@ def test_resources_with_the_same_file_name_get_different_names(agent: AgentCalls
         ({}, "content or base64 is required for a new resource"),
         ({"content": "a", "base64": "YQ=="}, "Give either content or base64, not both"),
         ({"base64": "?"}, "base64 must be valid base64; use content for text"),
+        ({"content": "a\0b"}, "Content must not contain NUL characters"),
     ],
 )
 def test_a_resource_needs_one_content(agent: AgentCalls, arguments: dict[str, str], problem: str) -> None:
@@ -272,26 +256,28 @@ def test_a_long_run_of_marks_is_read_to_its_end(agent: AgentCalls) -> None:
     assert agent.read_text("file:///zalgo", max_tokens=1000) == text
 
 
-@pytest.mark.parametrize(("content", "mime_type"), [(PNG, "image/png"), (WEBP, "image/webp")])
-def test_an_image_is_image_content(agent: AgentCalls, content: bytes, mime_type: str) -> None:
-    ending = mime_type.partition("/")[2]
-    agent.data("save_resource", uri=f"file:///a.{ending}", base64=encoded(content))
-    (block,), described = agent.read(f"file:///a.{ending}")
-    assert block == {"type": "image", "data": encoded(content), "mimeType": mime_type}
-    assert described["bytes"] == len(content)
-
-
-def test_audio_is_audio_content(agent: AgentCalls) -> None:
-    agent.data("save_resource", uri="file:///a.mp3", base64=encoded(b"ID3"), mime_type="audio/mpeg")
-    (block,), _ = agent.read("file:///a.mp3")
-    assert block == {"type": "audio", "data": encoded(b"ID3"), "mimeType": "audio/mpeg"}
-
-
-def test_what_is_only_called_an_image_is_not_sent_as_one(agent: AgentCalls) -> None:
-    agent.data("save_resource", uri="file:///a.png", base64=encoded(b"\0fake"), mime_type="image/png")
-    (block,), _ = agent.read("file:///a.png")
-    assert block["type"] == "resource"
-    assert block["resource"]["blob"] == encoded(b"\0fake")
+@pytest.mark.parametrize(
+    ("ending", "content", "mime_type", "kind"),
+    [
+        ("png", PNG, "image/png", "image"),
+        ("webp", WEBP, "image/webp", "image"),
+        ("mp3", b"ID3", "audio/mpeg", "audio"),
+        # Only called an image.
+        ("png", b"\0fake", "image/png", "resource"),
+    ],
+)
+def test_images_and_audio_are_content_of_their_own_kind(
+    agent: AgentCalls, ending: str, content: bytes, mime_type: str, kind: str
+) -> None:
+    uri, data = f"file:///a.{ending}", encoded(content)
+    for given in ({}, {"mime_type": mime_type}):
+        agent.data("save_resource", uri=uri, base64=data, **given)
+        (block,), described = agent.read(uri)
+        embedded = {"resource": {"uri": uri, "mimeType": mime_type, "blob": data}}
+        assert block == {"type": kind} | (
+            embedded if kind == "resource" else {"data": data, "mimeType": mime_type}
+        )
+        assert described["bytes"] == len(content)
 
 
 def test_another_binary_is_an_embedded_resource_or_a_link(agent: AgentCalls) -> None:
@@ -528,6 +514,7 @@ def test_a_deleted_item_is_found_in_the_history_and_restored(agent: AgentCalls) 
         assert agent.read(ref)[1]["kind"] == kind
         agent.data("undo", ref=undone["by"])
         assert agent.error("read", ref=ref)[0] == "NOT_FOUND"
+    assert agent.data("history", actor="nobody") == {"changes": []}
 
 
 def test_a_change_is_shown_as_a_diff(agent: AgentCalls) -> None:
@@ -556,22 +543,6 @@ def test_later_changes_are_not_overwritten_without_force(agent: AgentCalls) -> N
     assert f"The same items were changed later: {later}." in message
     agent.data("undo", ref=first, force=True)
     assert agent.error("read", ref="a")[0] == "NOT_FOUND"
-
-
-def test_the_history_is_filtered_and_paged(agent: AgentCalls) -> None:
-    for number in range(5):
-        agent.data("save_prompt", name=f"p{number}", content="x")
-    agent.data("task_add", tasks=[{"title": "t"}])
-    seen: list[str] = []
-    before: int | None = None
-    while True:
-        page = agent.data("history", kind="prompt", limit=2, before=before)
-        seen += [row["title"] for row in page["changes"]]
-        before = page.get("next_before")
-        if before is None:
-            break
-    assert seen == ["p4", "p3", "p2", "p1", "p0"]
-    assert agent.data("history", actor="nobody") == {"changes": []}
 
 
 def test_the_workspace_itself_cannot_be_undone(agent: AgentCalls) -> None:

@@ -256,10 +256,6 @@ def _move_in(machine: Machine, directory: Path) -> None:
     write_twig_library(machine.root / "coming", {"a": "new"}).rename(directory / "new")
 
 
-def _remove(machine: Machine, directory: Path) -> None:
-    shutil.rmtree(directory / "old")
-
-
 def _replace_all(machine: Machine, directory: Path) -> None:
     shutil.rmtree(directory)
     write_twig_library(directory / "new", {"a": "new"})
@@ -287,7 +283,7 @@ LIBRARIES: dict[str, tuple[Callable[[Machine, Path], object], Texts]] = {
         ),
         {"new:a": "new", "old:a": "old"},
     ),
-    "removed": (_remove, {}),
+    "removed": (lambda machine, directory: shutil.rmtree(directory / "old"), {}),
     "moved away": (lambda machine, directory: (directory / "old").rename(machine.root / "away"), {}),
     "renamed": (
         lambda machine, directory: (directory / "old").rename(directory / "Other One"),

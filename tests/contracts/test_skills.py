@@ -218,11 +218,6 @@ def test_a_stored_resource_with_another_skill_uri_is_still_read(writing_client: 
     assert writing_client.error("skills/get", uri=uri)[0] == -32602
 
 
-def test_a_missing_file_of_a_skill_is_an_unknown_resource(client: SkillClient) -> None:
-    code, _ = client.error("resources/read", uri=f"{FORMS_ROOT}/templates/missing.md")
-    assert code == (-32602 if client.version == STATELESS else -32002)
-
-
 # Names and paths
 
 
@@ -346,17 +341,6 @@ def test_a_changed_supporting_file_does_not_change_the_list_of_prompts(machine: 
         (machine.libraries / "acme" / "skills" / "pdf-forms" / "LICENSE.txt").write_text("Changed")
         client.wait_until(lambda: ("resources/list_changed", None) in client.notifications)
     assert ("prompts/list_changed", None) not in client.notifications
-
-
-def test_an_entry_is_fresh_before_the_change_was_noticed(machine: Machine) -> None:
-    file = machine.libraries / "acme" / "skills" / "review" / "SKILL.md"
-    uri = "skill://acme/skills/review/SKILL.md"
-    with SkillClient(machine) as client:
-        for number in range(20):
-            file.write_text(skill_md("review", f"Number {number}"))
-            entry = client.skill(uri)
-            assert entry["frontmatter"]["description"] == f"Number {number}"
-            client.verified(entry)
 
 
 # Who is offered skills

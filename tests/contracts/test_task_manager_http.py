@@ -286,6 +286,9 @@ INVALID_REQUESTS: dict[bytes, tuple[int, int]] = {
     b"{": (400, -32700),
     b"\xff": (400, -32700),
     b"{}": (400, -32600),
+    b"7": (400, -32600),
+    b"null": (400, -32600),
+    b'"tools/list"': (400, -32600),
     b'{"method":null}': (400, -32600),
     b'{"method":7}': (400, -32600),
     b'{"method":"ping","method":"ping"}': (400, -32600),
@@ -309,16 +312,6 @@ def test_an_invalid_request_without_an_envelope_gets_a_response_without_one(
     assert response.json() == {"error": {"code": error["code"], "message": error["message"]}}
     assert (response.status, error["code"]) == INVALID_REQUESTS[body]
     assert error["message"]
-
-
-@pytest.mark.parametrize("body", [b"7", b"null", b'"tools/list"', b"true"])
-def test_a_value_that_is_not_a_request_gets_a_response_without_an_envelope(
-    shared_server: Callable[[str], HttpServerProcess], body: bytes
-) -> None:
-    response = shared_server(PROFILE).post(body)
-    assert response.status == 400
-    assert response.json().keys() == {"error"}
-    assert response.json()["error"]["code"] == -32600
 
 
 @pytest.mark.parametrize(
@@ -346,8 +339,6 @@ def test_an_invalid_request_in_an_envelope_gets_a_response_in_one(
     [
         ("task_get", {"task_id": 7}, "Task 7 not found"),
         ("task_create", {"title": ""}, "Validation error: Title must be between 1 and 500 characters"),
-        ("task_create", {}, "Validation error: title is required"),
-        ("task_get", {"task_id": "x"}, "Validation error: task_id must be an integer, not a string"),
     ],
 )
 def test_tool_errors_are_not_http_errors(
