@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ import msgspec
 from tests.cli.cli_runner import data
 from tests.folders.project_server import PROFILE
 from tests.forked_processes import run
+from tests.programs import GIT
 from tests.stdio_server_process import StdioServerProcess
 
 Json = dict[str, Any]
@@ -74,12 +76,11 @@ class Machine:
         return {row["name"]: row["folders"] for row in listed if row["name"] != "default"}
 
     def git(self, folder: Path, *arguments: str) -> None:
-        """Run Git without the settings of the user."""
+        """Run Git without the settings of the user. Without Git, the test is skipped."""
         options = ("-c", "user.name=x", "-c", "user.email=x@y", "-c", "protocol.file.allow=always")
+        command = (GIT.require(), *options, *arguments)
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1"}
-        subprocess.run(
-            ["git", *options, *arguments], cwd=folder, env=environment, check=True, capture_output=True
-        )
+        subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
 
     def checkout(self, *parts: str) -> Path:
         """Return a repository that Git has made, with a commit."""
@@ -91,7 +92,35 @@ class Machine:
         return folder
 
 
-class FolderClient:
+class McpCalls(ABC):
+    """What a client asks a server for."""
+
+    @abstractmethod
+    def ask(self, method: str, params: Json | None = None) -> Json:
+        """Return the result of a request."""
+
+    def call(self, tool: str, **arguments: Any) -> Json:
+        """Return the data of a successful call."""
+        result = self.ask("tools/call", {"name": tool, "arguments": arguments})
+        assert not result["isError"], result
+        structured: Json = result["structuredContent"]
+        return structured
+
+    def refusal(self, tool: str, **arguments: Any) -> str:
+        """Return the text of a call that fails."""
+        result = self.ask("tools/call", {"name": tool, "arguments": arguments})
+        assert result["isError"], result
+        return str(result["content"][0]["text"])
+
+    def save(self, name: str) -> str:
+        """Save a prompt, and return the name of its project."""
+        return str(self.call("create_prompt", name=name, content="x")["project"])
+
+    def prompts(self) -> list[str]:
+        return [item["name"] for item in self.ask("prompts/list")["prompts"]]
+
+
+class FolderClient(McpCalls):
     """A client that answers the server's questions about its roots, in either era."""
 
     def __init__(
@@ -177,7 +206,6 @@ class FolderClient:
         return {"roots": [{"uri": uri} for uri in self.roots]}
 
     def ask(self, method: str, params: Json | None = None) -> Json:
-        """Return the result of a request."""
         params = params or {}
         message = self.response(self.request(method, params))
         assert "error" not in message, message
@@ -195,26 +223,6 @@ class FolderClient:
         wanted = {"promptsListChanged": True, "resourcesListChanged": True}
         self.request("subscriptions/listen", {"notifications": wanted})
         assert self._wire.message()["method"] == "notifications/subscriptions/acknowledged"
-
-    def call(self, tool: str, **arguments: Any) -> Json:
-        """Return the data of a successful call."""
-        result = self.ask("tools/call", {"name": tool, "arguments": arguments})
-        assert not result["isError"], result
-        structured: Json = result["structuredContent"]
-        return structured
-
-    def refusal(self, tool: str, **arguments: Any) -> str:
-        """Return the text of a call that fails."""
-        result = self.ask("tools/call", {"name": tool, "arguments": arguments})
-        assert result["isError"], result
-        return str(result["content"][0]["text"])
-
-    def save(self, name: str) -> str:
-        """Save a prompt, and return the name of its project."""
-        return str(self.call("create_prompt", name=name, content="x")["project"])
-
-    def prompts(self) -> list[str]:
-        return [item["name"] for item in self.ask("prompts/list")["prompts"]]
 
     def wait_for(self, *methods: str) -> None:
         """Wait for these notifications."""

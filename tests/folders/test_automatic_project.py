@@ -14,7 +14,6 @@ import pytest
 
 from tests.cli.cli_runner import data
 from tests.folders.folder_client import FolderClient, Machine
-from tests.programs import GIT
 
 LISTS_CHANGED = ("notifications/prompts/list_changed", "notifications/resources/list_changed")
 
@@ -22,12 +21,6 @@ LISTS_CHANGED = ("notifications/prompts/list_changed", "notifications/resources/
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
-
-
-@pytest.fixture
-def git_machine(machine: Machine) -> Machine:
-    GIT.require()
-    return machine
 
 
 def uri(folder: Path | str) -> str:
@@ -52,8 +45,7 @@ def test_a_nested_repository_has_a_project_of_its_own(machine: Machine) -> None:
     assert machine.read(machine.path / "outer") == machine.read(machine.path / "outer" / "vendor") == ["note"]
 
 
-def test_a_worktree_belongs_to_its_repository(git_machine: Machine) -> None:
-    machine = git_machine
+def test_a_worktree_belongs_to_its_repository(machine: Machine) -> None:
     top = machine.checkout("src", "website")
     machine.git(top, "worktree", "add", "-q", "../fix-a-bug")
     assert machine.write(machine.path / "src" / "fix-a-bug") == "website"
@@ -61,8 +53,7 @@ def test_a_worktree_belongs_to_its_repository(git_machine: Machine) -> None:
     assert machine.projects() == {"website": [str(top)]}
 
 
-def test_worktrees_of_a_bare_repository_share_a_project(git_machine: Machine) -> None:
-    machine = git_machine
+def test_worktrees_of_a_bare_repository_share_a_project(machine: Machine) -> None:
     origin = machine.checkout("origin")
     machine.git(machine.path, "clone", "-q", "--bare", str(origin), "website.git")
     for name in ("one", "two"):
@@ -71,8 +62,7 @@ def test_worktrees_of_a_bare_repository_share_a_project(git_machine: Machine) ->
     assert machine.read(machine.path / "two") == ["note"]
 
 
-def test_worktrees_beside_a_hidden_repository_belong_to_the_folder_around_it(git_machine: Machine) -> None:
-    machine = git_machine
+def test_worktrees_beside_a_hidden_repository_belong_to_the_folder_around_it(machine: Machine) -> None:
     origin = machine.checkout("origin")
     top = machine.folder("website")
     machine.git(top, "clone", "-q", "--bare", str(origin), ".bare")
@@ -82,8 +72,7 @@ def test_worktrees_beside_a_hidden_repository_belong_to_the_folder_around_it(git
     assert machine.read(top) == ["note"]
 
 
-def test_a_submodule_is_a_repository_of_its_own(git_machine: Machine) -> None:
-    machine = git_machine
+def test_a_submodule_is_a_repository_of_its_own(machine: Machine) -> None:
     library, top = machine.checkout("upstream"), machine.checkout("website")
     machine.git(top, "submodule", "--quiet", "add", str(library), "lib")
     assert machine.write(top / "lib") == "lib"
@@ -94,8 +83,7 @@ def test_a_submodule_is_a_repository_of_its_own(git_machine: Machine) -> None:
     assert machine.projects() == {"lib": [str(top / "lib")], "website": [str(top)]}
 
 
-def test_a_repository_with_its_data_elsewhere_is_its_own_top(git_machine: Machine) -> None:
-    machine = git_machine
+def test_a_repository_with_its_data_elsewhere_is_its_own_top(machine: Machine) -> None:
     machine.folder("data", "of-git")
     top = machine.folder("website")
     machine.git(top, "init", "-q", "--separate-git-dir", "../data/of-git/website")
@@ -507,14 +495,6 @@ def test_a_folder_inside_a_repository_can_have_a_link_of_its_own(machine: Machin
         assert client.call("project")["current"] == "part"
     assert machine.write(machine.folder("monorepo", "packages", "part", "src")) == "part"
     assert machine.write(machine.folder("monorepo", "packages")) == "monorepo"
-
-
-def test_folders_can_share_a_project_on_purpose(machine: Machine) -> None:
-    one, two = machine.repository("one", "website"), machine.repository("two", "website")
-    machine.write(one)
-    machine.command(two, "project", "link", "--project", "website")
-    assert machine.read(two) == ["note"]
-    assert machine.projects() == {"website": [str(one), str(two)]}
 
 
 def test_after_it_is_unlinked_a_folder_has_no_project(machine: Machine) -> None:

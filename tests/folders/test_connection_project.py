@@ -14,7 +14,7 @@ from dittybag.contracts.project_tool import project
 from dittybag.protocol.argument_schemas import schema_of
 from tests.cli.cli_runner import data, dittybag
 from tests.contracts.http_server_process import BOTH, HttpServerProcess, McpHttpClient, open_event_stream
-from tests.folders.folder_client import FolderClient, Json, Machine
+from tests.folders.folder_client import FolderClient, Json, Machine, McpCalls
 from tests.folders.project_server import PROFILE
 
 LISTS_CHANGED = ["notifications/prompts/list_changed", "notifications/resources/list_changed"]
@@ -180,7 +180,7 @@ def test_a_switched_project_that_is_deleted_is_reported(machine: Machine) -> Non
 # Over HTTP
 
 
-class HttpClient(McpHttpClient):
+class HttpClient(McpHttpClient, McpCalls):
     """A client with a token."""
 
     def __init__(self, host: HttpServerProcess, token: str) -> None:
@@ -212,20 +212,6 @@ class HttpClient(McpHttpClient):
         assert "error" not in message, message
         result: Json = message["result"]
         return result
-
-    def call(self, tool: str, **arguments: Any) -> Json:
-        result = self.ask("tools/call", {"name": tool, "arguments": arguments})
-        assert not result["isError"], result
-        structured: Json = result["structuredContent"]
-        return structured
-
-    def refusal(self, tool: str, **arguments: Any) -> str:
-        result = self.ask("tools/call", {"name": tool, "arguments": arguments})
-        assert result["isError"], result
-        return str(result["content"][0]["text"])
-
-    def prompts(self) -> list[str]:
-        return [item["name"] for item in self.ask("prompts/list")["prompts"]]
 
 
 class HttpServer:
