@@ -11,7 +11,7 @@ from dittybag.domain.errors import Invalid, SourceFailed
 from dittybag.domain.imports import RenamedEntity
 from dittybag.exchange import source_detection
 from dittybag.exchange.import_sources import FileSource
-from tests.exchange.exchange_fixtures import import_into, rows
+from tests.exchange.exchange_fixtures import import_into, read_files, rows
 from tests.exchange.prompt_store_databases import PROMPT_STORE, create_database
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
@@ -20,10 +20,6 @@ ID = "550e8400-e29b-41d4-a716-446655440000"
 def detect_and_open(path: Path) -> tuple[str, FileSource]:
     kind = source_detection.detect_format(str(path))
     return kind, source_detection.open_source(kind, str(path))
-
-
-def file_contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture
@@ -51,7 +47,7 @@ async def test_a_prompt_store_is_imported_with_tags_and_times(tmp_path: Path, fo
         tags=[{"name": "coding"}, {"name": "review"}],
         prompt_tags=[{"prompt_id": ID, "tag_name": "coding"}, {"prompt_id": ID, "tag_name": "review"}],
     ).close()
-    before = file_contents(foreign_folder)
+    before = read_files(foreign_folder)
     kind, source = detect_and_open(foreign_folder / "prompts.db")
     assert kind == "prompt-store"
     await import_into(tmp_path / "here.db", source)
@@ -62,7 +58,7 @@ async def test_a_prompt_store_is_imported_with_tags_and_times(tmp_path: Path, fo
         ("tabs-and-lines", "Tabs\tand\nlines ")
     ]
     assert source.renamed == [RenamedEntity("prompt", "x" * 201, "x" * 200)]
-    assert file_contents(foreign_folder) == before
+    assert read_files(foreign_folder) == before
     assert (await import_into(tmp_path / "here.db", source)).skipped["prompt"] == 3
 
 

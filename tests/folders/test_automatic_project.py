@@ -198,9 +198,6 @@ def test_claude_codes_folder_comes_before_roots_and_the_working_folder(machine: 
     with machine.connect(started, roots=[uri(rooted)], env=env) as client:
         assert client.save("note") == "named"
         assert client.questions == 0
-    with machine.connect(started, roots=[uri(rooted)]) as client:
-        assert client.save("note") == "rooted"
-    assert machine.write(started) == "started"
     assert machine.read(named) == ["note"]
 
 
@@ -278,19 +275,14 @@ def test_other_roots_are_ignored(machine: Machine, root: str) -> None:
         assert client.save("note") == "started"
 
 
-def test_a_client_that_cannot_list_its_roots_has_none(machine: Machine) -> None:
-    with machine.connect(machine.repository("started"), roots=[], roots_error=True) as client:
-        assert client.save("note") == "started"
-        assert client.questions == 1
-
-
-def test_a_client_that_does_not_answer_has_no_roots(machine: Machine) -> None:
-    top = machine.repository("started")
-    with machine.connect(top, roots=[], is_silent=True, env={"ROOTS_SECONDS": "0.2"}) as client:
-        assert client.save("note") == "started"
-        assert client.prompts() == ["note"]
-        assert client.questions == 1
-        assert "notifications/cancelled" in client.notifications
+@pytest.mark.parametrize("client", [{"roots_error": True}, {"is_silent": True}], ids=str)
+def test_a_client_that_does_not_list_its_roots_has_none(machine: Machine, client: dict[str, bool]) -> None:
+    top, env = machine.repository("started"), {"ROOTS_SECONDS": "0.2"}
+    with machine.connect(top, roots=[], env=env, **client) as connected:
+        assert connected.save("note") == "started"
+        assert connected.prompts() == ["note"]
+        assert connected.questions == 1
+        assert ("notifications/cancelled" in connected.notifications) == ("is_silent" in client)
 
 
 def test_when_the_roots_change_the_project_changes(machine: Machine) -> None:

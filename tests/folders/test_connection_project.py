@@ -315,7 +315,7 @@ def tokens(machine: Machine) -> dict[str, str]:
     }
 
 
-def test_a_user_switches_only_to_projects_that_they_can_see(machine: Machine, tokens: dict[str, str]) -> None:
+def test_users_see_and_create_only_what_they_may(machine: Machine, tokens: dict[str, str]) -> None:
     with http_server(machine, "--auth", "tokens") as server:
         alice, bob, carol = (server.connect(tokens[user]) for user in ("alice", "bob", "carol"))
         hidden = bob.refusal("project", action="switch", name="two")
@@ -326,8 +326,10 @@ def test_a_user_switches_only_to_projects_that_they_can_see(machine: Machine, to
         refused = alice.refusal("create_prompt", name="x", content="x")
         assert "You can read this project, but not change it" in refused
         carol.call("project", action="switch", name="two")
-        carol.call("create_prompt", name="new", content="x")
+        assert carol.save("new") == "two"
         assert alice.prompts() == ["of-two", "new"]
+        assert "Use a token with the admin scope" in alice.refusal("project", action="create", name="three")
+        assert carol.call("project", action="create", name="three")["created"] == "three"
 
 
 def test_users_get_no_notifications_of_a_project_that_they_have_switched_to(
@@ -371,10 +373,3 @@ def test_the_end_of_a_membership_ends_the_access_of_a_switched_session(
         assert "PROJECT_NOT_FOUND" in alice.refusal("list_prompts")
         assert alice.call("project", action="switch")["current"] == "one"
         assert alice.prompts() == ["of-one"]
-
-
-def test_only_administrators_create_projects(machine: Machine, tokens: dict[str, str]) -> None:
-    with http_server(machine, "--auth", "tokens") as server:
-        alice, carol = (server.connect(tokens[user]) for user in ("alice", "carol"))
-        assert "Use a token with the admin scope" in alice.refusal("project", action="create", name="three")
-        assert carol.call("project", action="create", name="three")["created"] == "three"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import re
 from collections.abc import Mapping
+from html import unescape
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlencode
@@ -108,6 +109,15 @@ class BrowserClient:
         found = re.search(r'name="form-secret" content="([0-9a-f]+)"', self.get(path).text)
         assert found is not None
         return found[1]
+
+
+def toast_of(page: str) -> tuple[str, dict[str, str]]:
+    """Return the text of the toast of a page, and the fields of its form."""
+    found = re.search(r'<div id="toast".*?</div>', page, re.DOTALL)
+    assert found is not None
+    text = re.search(r"data-note>(.*?)</p>", found[0])
+    fields = re.findall(r'name="(\w+)" value="([^"]*)"', found[0])
+    return "" if text is None else unescape(text[1]), {name: unescape(value) for name, value in fields}
 
 
 def new_token(home: Path, user: str, scope: str = "write") -> str:

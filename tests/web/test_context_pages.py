@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.cli_runner import data, dittybag
 from tests.e2e.web_server_process import WebServerProcess
-from tests.web.browser_client import BrowserClient
+from tests.web.browser_client import BrowserClient, toast_of
 
 HOME = "/p/default"
 CONTEXT = f"{HOME}/context"
@@ -170,11 +170,6 @@ class Pins:
         return re.findall(r'name="unpin" value="([^"]+)"', unescape(self.client.get(CONTEXT).text))
 
 
-def note_of(page: str) -> str:
-    found = re.search(r"data-note>(.*?)</p>", page)
-    return "" if found is None else unescape(found[1])
-
-
 class TestPins:
     def test_items_are_pinned_unpinned_and_undone_in_order(
         self, server: WebServerProcess, client: BrowserClient
@@ -184,10 +179,10 @@ class TestPins:
         resource = data(dittybag(server.home, "resource", "show", "notes", "--json"))["id"]
         for typed, name in (("style", "style"), ("task:1", "Release"), ("file:///notes.md", "notes")):
             status, page = pins.send(pin=f" {typed} ")
-            assert (status, note_of(page)) == (303, f"Pinned “{name}”")
+            assert (status, toast_of(page)[0]) == (303, f"Pinned “{name}”")
         expected = [f"prompt:{prompt}", "task:1", f"resource:{resource}"]
         assert pins.listed() == expected
-        assert note_of(pins.send(pin="task:1")[1]) == "Already pinned: “Release”"
+        assert toast_of(pins.send(pin="task:1")[1])[0] == "Already pinned: “Release”"
         # In the order of the list, and with the links to the items.
         page = client.get(CONTEXT).text
         linked = re.findall(r'<a data-item href="([^"]+)">([^<]+)', unescape(page))
@@ -200,16 +195,13 @@ class TestPins:
         for link, _ in linked:
             assert "Unpin this" in client.get(link).text
         status, page = pins.send(unpin="task:1", back=f"{HOME}/tasks/1")
-        assert (status, note_of(page)) == (303, "Unpinned “Release”")
+        assert (status, toast_of(page)[0]) == (303, "Unpinned “Release”")
         assert "Pin this task" in page
-        assert note_of(pins.send(unpin="task:1")[1]) == "Not pinned: “Release”"
+        assert toast_of(pins.send(unpin="task:1")[1])[0] == "Not pinned: “Release”"
         pins.send(pin="late")
-        page = pins.send(unpin=expected[0])[1]
-        [toast] = re.findall(r'<div id="toast".*?</form>', page, re.DOTALL)
-        fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', toast))
-        undone = client.post(f"{HOME}/undo", {name: unescape(value) for name, value in fields.items()})
+        undone = client.post(f"{HOME}/undo", toast_of(pins.send(unpin=expected[0])[1])[1])
         assert undone.status == 303
-        assert note_of(client.get(undone.headers["location"]).text) == "Restored the pins of “default”"
+        assert toast_of(client.get(undone.headers["location"]).text)[0] == "Restored the pins of “default”"
         assert pins.listed()[:2] == [expected[0], expected[2]]
 
     def test_an_item_that_was_deleted_is_listed_and_can_be_unpinned(
@@ -258,13 +250,13 @@ class TestPins:
 
     def test_a_library_prompt_is_pinned_by_its_name(self, client: BrowserClient) -> None:
         pins = Pins(client)
-        assert note_of(pins.send(pin="team:review")[1]) == "Pinned “team:review”"
+        assert toast_of(pins.send(pin="team:review")[1])[0] == "Pinned “team:review”"
         assert pins.listed()[-1] == "library:team:review"
         page = client.get(CONTEXT).text
         assert "Review a change</a>" in page
         assert "Read the diff." in shown_text(page)
         assert "Unpin this prompt" in client.get(f"{HOME}/libraries/prompt?name=team:review").text
-        assert note_of(pins.send(unpin="library:team:review")[1]) == "Unpinned “team:review”"
+        assert toast_of(pins.send(unpin="library:team:review")[1])[0] == "Unpinned “team:review”"
 
     def test_the_form_leads_back_to_pages_of_the_project_only(self, client: BrowserClient) -> None:
         secret = client.secret

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from html import unescape
 
 import pytest
 
 from tests.cli.cli_runner import data, dittybag
 from tests.e2e.web_server_process import WebServerProcess
-from tests.web.browser_client import BrowserClient
+from tests.web.browser_client import BrowserClient, toast_of
 
 PROMPTS = "/p/default/prompts"
-
-
-def toast(page: str) -> tuple[str, dict[str, str]]:
-    """Return the text of the toast of a page, and the fields of its form."""
-    found = re.search(r'<div id="toast".*?</div>', page, re.DOTALL)
-    assert found is not None
-    text = re.search(r"data-note>(.*?)</p>", found[0])
-    fields = re.findall(r'name="(\w+)" value="([^"]*)"', found[0])
-    return "" if text is None else unescape(text[1]), {name: unescape(value) for name, value in fields}
 
 
 def test_a_deletion_is_undone_and_redone(server: WebServerProcess) -> None:
@@ -30,22 +20,22 @@ def test_a_deletion_is_undone_and_redone(server: WebServerProcess) -> None:
     secret = {"form_secret": client.secret}
     gone = client.post(f"{PROMPTS}/{identity}/delete", secret)
     assert (gone.status, gone.headers["location"]) == (303, PROMPTS)
-    text, fields = toast(client.get(PROMPTS).text)
+    text, fields = toast_of(client.get(PROMPTS).text)
     assert text == "Deleted “doomed”"
     assert fields["back"] == PROMPTS
     # It is offered once.
-    assert toast(client.get(PROMPTS).text) == ("", {})
+    assert toast_of(client.get(PROMPTS).text) == ("", {})
 
     back = client.post("/p/default/undo", fields)
     assert (back.status, back.headers["location"]) == (303, PROMPTS)
     page = client.get(PROMPTS).text
-    text, fields = toast(page)
+    text, fields = toast_of(page)
     assert text == "Restored “doomed”"
     assert fields["redo"] == "1"
     assert ">Redo " in page
     elsewhere = client.post("/p/default/undo", {**fields, "back": "//example.org/p/default"})
     assert elsewhere.headers["location"] == "/p/default"
-    assert toast(client.get("/p/default").text)[0] == "Deleted “doomed”"
+    assert toast_of(client.get("/p/default").text)[0] == "Deleted “doomed”"
     # The first undo was overtaken by another change.
     late = client.post("/p/default/undo", fields)
     assert late.headers["location"] == f"/p/default/activity/{fields['seq']}"
