@@ -262,11 +262,12 @@ def test_a_long_run_of_marks_is_read_to_its_end(agent: AgentCalls) -> None:
         ("png", PNG, "image/png", "image"),
         ("webp", WEBP, "image/webp", "image"),
         ("mp3", b"ID3", "audio/mpeg", "audio"),
+        ("pdf", PDF, "application/pdf", "resource"),
         # Only called an image.
         ("png", b"\0fake", "image/png", "resource"),
     ],
 )
-def test_images_and_audio_are_content_of_their_own_kind(
+def test_images_and_audio_are_content_of_their_own_kind_and_other_binaries_are_embedded(
     agent: AgentCalls, ending: str, content: bytes, mime_type: str, kind: str
 ) -> None:
     uri, data = f"file:///a.{ending}", encoded(content)
@@ -280,15 +281,7 @@ def test_images_and_audio_are_content_of_their_own_kind(
         assert described["bytes"] == len(content)
 
 
-def test_another_binary_is_an_embedded_resource_or_a_link(agent: AgentCalls) -> None:
-    agent.data("save_resource", uri="file:///a.pdf", base64=encoded(PDF))
-    (block,), described = agent.read("file:///a.pdf")
-    assert block["type"] == "resource"
-    assert block["resource"] == {
-        "uri": "file:///a.pdf",
-        "mimeType": "application/pdf",
-        "blob": encoded(PDF),
-    }
+def test_a_large_binary_is_a_link(agent: AgentCalls) -> None:
     large = PDF * 20
     agent.data("save_resource", uri="file:///b.pdf", base64=encoded(large))
     (block,), described = agent.read("file:///b.pdf")

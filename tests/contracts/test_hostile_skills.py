@@ -111,6 +111,10 @@ def head(text: str) -> Prepare:
     return lambda folder: write_files(folder, {"SKILL.md": text})
 
 
+def head_with(field: str) -> Prepare:
+    return head(f"---\nname: bad\ndescription: x\n{field}\n---\nx")
+
+
 def _many_files(folder: Path) -> None:
     write_files(folder, {"SKILL.md": skill_md("bad"), **{f"f/{number}": "x" for number in range(512)}})
 
@@ -136,11 +140,8 @@ NOT_OFFERED: dict[str, tuple[Prepare, str]] = {
     "not UTF-8": (lambda folder: write_files(folder, {"SKILL.md": b"---\nname: bad\xff\n---\nx"}), "UTF-8"),
     "invalid YAML": (head("---\nname: bad\ndescription: a: b: c\n---\nx"), "not valid YAML in line 3"),
     "anchors": (head("---\nname: bad\ndescription: &a x\nmore: *a\n---\nx"), "anchors"),
-    "deep nesting": (head(f"---\nname: bad\ndescription: x\na: {'[' * 5000}\n---\nx"), "nested"),
-    "long front matter": (
-        head(skill_md("bad", "x", "y").replace("---\n\n", f"z: {'z' * 40_000}\n---\n")),
-        "32 KiB",
-    ),
+    "deep nesting": (head_with(f"a: {'[' * 5000}"), "nested"),
+    "long front matter": (head_with(f"z: {'z' * 40_000}"), "32 KiB"),
     "no name": (head("---\ndescription: x\n---\nx"), "`name`"),
     "a name with capitals": (head(skill_md("Bad")), "`name`"),
     "a name with two hyphens": (head(skill_md("b--d")), "`name`"),
@@ -150,18 +151,9 @@ NOT_OFFERED: dict[str, tuple[Prepare, str]] = {
     "no description": (head("---\nname: bad\n---\nx"), "`description`"),
     "an empty description": (head(skill_md("bad", '" "')), "`description`"),
     "a long description": (head(skill_md("bad", "x" * 1025)), "`description`"),
-    "tools as a list": (
-        head("---\nname: bad\ndescription: x\nallowed-tools: [Read]\n---\nx"),
-        "`allowed-tools`",
-    ),
-    "numbers in the metadata": (
-        head("---\nname: bad\ndescription: x\nmetadata: {v: 1}\n---\nx"),
-        "`metadata`",
-    ),
-    "long compatibility": (
-        head(f"---\nname: bad\ndescription: x\ncompatibility: {'x' * 501}\n---\nx"),
-        "`compatibility`",
-    ),
+    "tools as a list": (head_with("allowed-tools: [Read]"), "`allowed-tools`"),
+    "numbers in the metadata": (head_with("metadata: {v: 1}"), "`metadata`"),
+    "long compatibility": (head_with(f"compatibility: {'x' * 501}"), "`compatibility`"),
     "many files": (_many_files, "513 files"),
     "a large file": (_large_file, "larger than 4 MiB"),
     "a large total": (_large_total, "16 MiB"),

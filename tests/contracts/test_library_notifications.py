@@ -89,6 +89,11 @@ def assert_notified(clients: list[LibraryClient], change: Callable[[], object], 
             raise TooLate("notified in time, but not served")
 
 
+def assert_edit_notified(clients: list[LibraryClient], folder: Path, text: str) -> None:
+    """Write a library with this text; every client must be notified and get it within a second."""
+    assert_notified(clients, lambda: write_twig_library(folder, {"a": text}), {"lib:a": text})
+
+
 # Files
 
 
@@ -317,12 +322,8 @@ def test_a_removed_directory_is_served_again_when_it_is_re_created(machine: Mach
     write_twig_library(directory / "lib", {"a": "one"})
     with open_clients(machine, "twig", {"lib:a": "one"}) as clients:
         assert_notified(clients, lambda: shutil.rmtree(directory), {})
-        assert_notified(
-            clients, lambda: write_twig_library(directory / "lib", {"a": "two"}), {"lib:a": "two"}
-        )
-        assert_notified(
-            clients, lambda: write_twig_library(directory / "lib", {"a": "three"}), {"lib:a": "three"}
-        )
+        assert_edit_notified(clients, directory / "lib", "two")
+        assert_edit_notified(clients, directory / "lib", "three")
 
 
 @pytest.mark.parametrize(("profile", "existing"), [("twig", "the other directory"), ("all", "nothing")])
@@ -334,12 +335,8 @@ def test_the_first_library_is_notified_if_there_was_none_at_the_start(
     if existing == "the other directory":
         machine.libraries.mkdir(parents=True)
     with open_clients(machine, profile, {}) as clients:
-        assert_notified(
-            clients, lambda: write_twig_library(directory / "lib", {"a": "one"}), {"lib:a": "one"}
-        )
-        assert_notified(
-            clients, lambda: write_twig_library(directory / "lib", {"a": "two"}), {"lib:a": "two"}
-        )
+        assert_edit_notified(clients, directory / "lib", "one")
+        assert_edit_notified(clients, directory / "lib", "two")
 
 
 @pytest.mark.parametrize(("profile", "others"), [("twig", True), ("all", False)])
@@ -366,7 +363,7 @@ def test_a_linked_folder_that_is_moved_away_and_back_is_watched(machine: Machine
     with open_clients(machine, "all", {"lib:a": "one"}) as clients:
         assert_notified(clients, lambda: folder.rename(machine.root / "away"), {})
         assert_notified(clients, lambda: (machine.root / "away").rename(folder), {"lib:a": "one"})
-        assert_notified(clients, lambda: write_twig_library(folder, {"a": "two"}), {"lib:a": "two"})
+        assert_edit_notified(clients, folder, "two")
 
 
 def repoint(link: Path, target: Path) -> None:
@@ -399,7 +396,7 @@ def test_a_link_that_is_pointed_elsewhere_is_followed(machine: Machine, kind: st
         assert_notified(clients, lambda: repoint(link, releases[1] / inside), {"lib:a": "two"})
         # The new folder is watched.
         edited = releases[1] / "lib"
-        assert_notified(clients, lambda: write_twig_library(edited, {"a": "edited"}), {"lib:a": "edited"})
+        assert_edit_notified(clients, edited, "edited")
         assert_notified(clients, lambda: repoint(link, releases[2] / inside), {"lib:a": "three"})
 
 
