@@ -184,7 +184,6 @@ TAGS: Final = [
     Bad("over-long tag", ["x" * 51], f"Tag '{'x' * 51}' must be 1-50 characters"),
     Bad("clipped tag", ["x" * 100], f"Tag '{'x' * 60}...' must be 1-50 characters"),
     Bad("too many", [f"tag-{n}" for n in range(51)], "At most 50 tags are allowed, not 51", INVALID_INPUT),
-    _tag("control character", "a\x07b"),
     _tag("line break at the end", "tag\n"),
     _tag("a letter that is ASCII in lower case", "\u212a"),
     _tag("a digit that is not ASCII", "٣"),
@@ -289,7 +288,6 @@ NOT_A_DATE: Final = [
         for value in (
             "tomorrow",
             "2026-02-30",
-            "2026-13-01",
             "2026-03-01T25:00:00Z",
             "2026-03-01 17:00",
             "0000-01-01",

@@ -218,11 +218,8 @@ def test_a_resource_is_created_and_updated(agent: AgentCalls) -> None:
 def test_resources_with_the_same_file_name_get_different_names(agent: AgentCalls) -> None:
     for folder in ("a", "b", "c"):
         agent.data("save_resource", uri=f"file:///{folder}/notes.md", content=folder)
-    assert [agent.read_text(f"resource:{name}") for name in ("notes.md", "notes.md-2", "notes.md-3")] == [
-        "a",
-        "b",
-        "c",
-    ]
+    names = ("notes.md", "notes.md-2", "notes.md-3")
+    assert [agent.read_text(f"resource:{name}") for name in names] == ["a", "b", "c"]
     code, _ = agent.error("save_resource", uri="file:///d/notes.md", content="d", name="notes.md")
     assert code == "DUPLICATE_NAME"
 
@@ -480,11 +477,8 @@ def test_a_task_is_changed_completed_and_reopened(agent: AgentCalls) -> None:
     changed = agent.data("task_update", ref=ref.removeprefix("task:"), status="todo", notes="")
     assert (changed["status"], agent.read(ref)[0]) == ("todo", [])
     # One call is one change.
-    assert [row["action"] for row in agent.data("history", ref=ref)["changes"]] == [
-        "reopened",
-        "completed",
-        "created",
-    ]
+    actions = [row["action"] for row in agent.data("history", ref=ref)["changes"]]
+    assert actions == ["reopened", "completed", "created"]
     assert agent.error("task_update", ref=ref) == (
         "INVALID_INPUT",
         "Nothing to update: give at least one field",

@@ -336,15 +336,19 @@ UNDEFINED = {
 }
 
 
-def test_a_render_error_names_the_undefined_variable(machine: Machine, profile: str) -> None:
+def test_a_render_error_names_the_undefined_variable_and_the_line_in_the_file(
+    machine: Machine, profile: str
+) -> None:
     templates = {str(number): f"one\n{template}" for number, template in enumerate(UNDEFINED)}
     write_twig_library(machine.libraries / "lib", templates, "x who")
     write_files(machine.libraries / "lib", {"prompts/part.md": "a\n{{ who + 1 }}"})
+    write_files(machine.libraries / "other", {"a.md": "---\narguments: [x]\n---\n\n{{ x|nope }}\n"})
     with open_server(machine, profile) as server:
         for number, problem in enumerate(UNDEFINED.values()):
             message = details(server, f"lib:{number}", {"x": "1"})
             assert message.startswith("Error rendering prompt template at line 2")
             assert message.endswith(f": {problem}")
+        assert "at line 5: " in details(server, "other:a", {"x": "1"})
 
 
 # Lists
@@ -497,12 +501,6 @@ def test_prompts_of_every_format_are_listed_and_rendered(machine: Machine, profi
             # Agreed: our own profiles hand out the messages of a prompt with roles.
             whole = "Hi {{ you }}" if (profile, folder) == ("all", "prompty") else expected
             assert text(server, name, arguments) == (whole or next(iter(files.values()))), name
-
-
-def test_template_errors_name_the_line_in_the_file_including_front_matter(machine: Machine) -> None:
-    write_files(machine.twig_libraries / "lib", {"a.md": "---\narguments: [x]\n---\n\n{{ x|nope }}\n"})
-    with open_server(machine) as server:
-        assert "at line 5: " in details(server, "lib:a", {"x": "1"})
 
 
 # Completion
