@@ -193,6 +193,8 @@ async def test_tasks_get_new_ids_and_equal_tasks_are_skipped(database: Path, tmp
 
 
 MOMENT = "2026-01-01T00:00:00Z"
+MILK = {"id": 50, "title": "Milk", "created_at": MOMENT}
+CAKE = {"id": 60, "title": "Cake", "created_at": MOMENT}
 TASKS = """SELECT id, title, project, project_id, status, blocked_by, parent, assignee, labels, links,
                   comments FROM tasks ORDER BY id"""
 
@@ -242,9 +244,7 @@ async def test_edges_between_tasks_get_the_new_ids(database: Path, tmp_path: Pat
 
 
 async def test_new_tasks_refer_to_the_existing_equal_tasks(database: Path, tmp_path: Path) -> None:
-    milk = {"id": 50, "title": "Milk", "created_at": MOMENT}
-    cake = {"id": 60, "title": "Cake", "created_at": MOMENT, "blocked_by": [50]}
-    source = write_export(tmp_path / "tasks.json", tasks=[cake, milk])
+    source = write_export(tmp_path / "tasks.json", tasks=[{**CAKE, "blocked_by": [50]}, MILK])
     result = await import_into(database, source)
     assert (result.created["task"], result.skipped["task"]) == (1, 1)
     assert rows(database, "SELECT id, title, blocked_by, parent FROM tasks ORDER BY id") == [
@@ -254,10 +254,8 @@ async def test_new_tasks_refer_to_the_existing_equal_tasks(database: Path, tmp_p
 
 
 async def test_tasks_that_differ_only_in_their_edges_are_different(database: Path, tmp_path: Path) -> None:
-    milk = {"id": 50, "title": "Milk", "created_at": MOMENT}
-    cake = {"id": 60, "title": "Cake", "created_at": MOMENT}
-    await import_into(database, write_export(tmp_path / "a.json", tasks=[milk, cake]))
-    blocked = write_export(tmp_path / "b.json", tasks=[milk, {**cake, "blocked_by": [50]}])
+    await import_into(database, write_export(tmp_path / "a.json", tasks=[MILK, CAKE]))
+    blocked = write_export(tmp_path / "b.json", tasks=[MILK, {**CAKE, "blocked_by": [50]}])
     for created in (1, 0):
         assert (await import_into(database, blocked)).created["task"] == created
     assert rows(database, "SELECT id, blocked_by FROM tasks ORDER BY id") == [

@@ -689,9 +689,7 @@ def test_hostile_files_are_refused_with_a_clear_message(read: Read, content: byt
         read(content)
 
 
-def test_files_over_the_maximum_size_are_refused(
-    read: Read, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_files_over_the_maximum_size_are_refused(tmp_path: Path) -> None:
     with (tmp_path / "large.csv").open("wb") as file:
         file.truncate(task_input.MAX_BYTES + 1)
     with pytest.raises(UnknownFormat, match="it is larger than 50 MB"):

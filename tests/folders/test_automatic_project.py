@@ -362,13 +362,20 @@ def _write_at_once(clients: list[FolderClient]) -> None:
         thread.join(60)
 
 
-def test_concurrent_first_writes_in_one_folder_make_one_project(machine: Machine) -> None:
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_concurrent_first_writes_in_one_folder_make_one_project(
+    machine: Machine, database: str, request: pytest.FixtureRequest
+) -> None:
+    options = () if database == "sqlite" else ("--db", request.getfixturevalue("postgres_url"))
     top = machine.repository("website")
     with ExitStack() as stack:
-        clients = [stack.enter_context(machine.connect(top)) for _ in range(4)]
-        _write_at_once(clients)
-    assert machine.projects() == {"website": [str(top)]}
-    assert len(machine.read(top)) == 40
+        _write_at_once([stack.enter_context(machine.connect(top, *options)) for _ in range(4)])
+    assert len(machine.read(top, *options)) == 40
+    (file,) = (machine.data / "project-links").glob("*.json")
+    links = msgspec.json.decode(file.read_bytes())
+    assert [link["name"] for link in links["links"]] == ["website"]
+    # The password of the database.
+    assert b"hidden" not in file.read_bytes()
 
 
 def test_concurrent_first_writes_in_folders_of_one_name_make_one_project_each(machine: Machine) -> None:
@@ -545,21 +552,6 @@ def test_an_import_and_an_export_know_the_project_of_the_folder(machine: Machine
     exported = machine.command(top, "export", "-", "-p", "auto").stdout
     assert "First" in exported
     assert machine.projects() == {"website": [str(top)]}
-
-
-# PostgreSQL
-
-
-def test_folders_have_projects_on_postgresql(machine: Machine, postgres_url: str) -> None:
-    top = machine.repository("website")
-    with ExitStack() as stack:
-        options = ("--db", postgres_url)
-        _write_at_once([stack.enter_context(machine.connect(top, *options)) for _ in range(3)])
-    assert len(machine.read(top, "--db", postgres_url)) == 30
-    (file,) = (machine.data / "project-links").glob("*.json")
-    links = msgspec.json.decode(file.read_bytes())
-    assert [link["name"] for link in links["links"]] == ["website"]
-    assert b"hidden" not in file.read_bytes()
 
 
 @pytest.mark.parametrize("stateless", [False, True])

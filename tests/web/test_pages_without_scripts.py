@@ -6,17 +6,14 @@ from html import unescape
 
 import pytest
 
-from tests.cli.cli_runner import data, dittybag
 from tests.e2e.web_server_process import WebServerProcess
 from tests.web.browser_client import BrowserClient, toast_of
 
 PROMPTS = "/p/default/prompts"
 
 
-def test_a_deletion_is_undone_and_redone(server: WebServerProcess) -> None:
-    client = BrowserClient.sign_in(server)
-    dittybag(server.home, "prompt", "add", "doomed", stdin="Text <b>")
-    identity = data(dittybag(server.home, "prompt", "show", "doomed", "--json"))["id"]
+def test_a_deletion_is_undone_and_redone(server: WebServerProcess, client: BrowserClient) -> None:
+    identity = server.call("create_prompt", name="doomed", content="Text <b>")["id"]
     secret = {"form_secret": client.secret}
     gone = client.post(f"{PROMPTS}/{identity}/delete", secret)
     assert (gone.status, gone.headers["location"]) == (303, PROMPTS)
@@ -53,16 +50,18 @@ def test_a_deletion_is_undone_and_redone(server: WebServerProcess) -> None:
     ],
 )
 def test_an_unknown_filter_in_the_address_is_an_error(
-    server: WebServerProcess, query: str, problem: str
+    client: BrowserClient, query: str, problem: str
 ) -> None:
-    page = BrowserClient.sign_in(server).get(f"/p/default/tasks?{query}")
+    page = client.get(f"/p/default/tasks?{query}")
     assert (page.status, problem in unescape(page.text)) == (422, True)
 
 
-def test_a_prompt_is_rendered_with_the_values_of_the_address(server: WebServerProcess) -> None:
-    client = BrowserClient.sign_in(server)
-    dittybag(server.home, "prompt", "add", "greet", stdin="Hello {{ who }}")
-    identity = data(dittybag(server.home, "prompt", "show", "greet", "--json"))["id"]
+def test_a_prompt_is_rendered_with_the_values_of_the_address(
+    server: WebServerProcess, client: BrowserClient
+) -> None:
+    arguments = [{"name": "who", "required": True}]
+    prompt = {"name": "greet", "content": "Hello {{ who }}", "arguments": arguments}
+    identity = server.call("create_prompt", **prompt)["id"]
     page = unescape(client.get(f"{PROMPTS}/{identity}?value-who=Ann+%26+Bob").text)
     assert "\nHello Ann & Bob</pre>" in page
     assert "dittybag prompt render greet who='Ann & Bob'" in page
