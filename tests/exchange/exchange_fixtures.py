@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -15,43 +15,44 @@ from dittybag.exchange.export_folder import FolderSource, FolderWriter
 from dittybag.exchange.import_sources import FileSource
 from dittybag.exchange.json_file import JsonSource, JsonWriter
 from dittybag.exchange.merge_import import import_source
+from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.torture.sqlite_audit import SqliteAudit
 
 ACTOR = "importer"
 
 
+@asynccontextmanager
+async def open_workspace(database: Path) -> AsyncIterator[Workspace]:
+    """Open a database until the end of the block."""
+    workspace = Workspace(SqliteStore(str(database)))
+    try:
+        yield workspace
+    finally:
+        await workspace.store.close()
+
+
 async def export_json(database: Path, target: Path, *, project: str | None = None) -> bytes:
     """Export to a file. Returns its content."""
-    store = SqliteStore(str(database))
-    try:
+    async with open_workspace(database) as workspace:
         with target.open("wb") as file:
-            writer = JsonWriter(file.write, project=project)
-            await export_workspace(store, writer)
-    finally:
-        await store.close()
+            await export_workspace(workspace.store, JsonWriter(file.write, project=project))
     return target.read_bytes()  # noqa: ASYNC240  # no other task is running
 
 
 async def export_folder(database: Path, target: Path, *, project: str | None = None) -> int:
     """Export to a folder. Returns the number of changed files."""
-    store = SqliteStore(str(database))
-    writer = FolderWriter(str(target), project=project)
-    try:
-        await export_workspace(store, writer)
-    finally:
-        writer.close()
-        await store.close()
+    async with open_workspace(database) as workspace:
+        with closing(FolderWriter(str(target), project=project)) as writer:
+            await export_workspace(workspace.store, writer)
     return writer.changed
 
 
 async def import_into(database: Path, source: Path | FileSource, **options: Any) -> ImportResult:
     """Import a file, a folder or a source."""
-    store = SqliteStore(str(database))
-    try:
-        return await import_source(store, _open_source(source), ImportOptions(actor=ACTOR, **options))
-    finally:
-        await store.close()
+    async with open_workspace(database) as workspace:
+        chosen = ImportOptions(actor=ACTOR, **options)
+        return await import_source(workspace.store, _open_source(source), chosen)
 
 
 def _open_source(source: Path | FileSource) -> FileSource:

@@ -26,14 +26,13 @@ from dittybag.domain.tasks import (
 )
 from dittybag.services.caller import Caller
 from dittybag.services.prompt_service import PromptAddress, PromptChange
-from dittybag.services.workspace import Workspace
-from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.exchange.exchange_data import NAMES, fill_database
 from tests.exchange.exchange_fixtures import (
     check_consistency,
     export_folder,
     export_json,
     import_into,
+    open_workspace,
     read_files,
     rows,
 )
@@ -94,9 +93,8 @@ async def write_tasks(database: Path, work: Callable[[Transaction, Project], Awa
         assert project is not None
         await work(transaction, project)
 
-    store = SqliteStore(str(database))
-    await store.write(write, actor="me")
-    await store.close()
+    async with open_workspace(database) as workspace:
+        await workspace.store.write(write, actor="me")
 
 
 async def create_task(transaction: Transaction, **fields: Any) -> Task:
@@ -212,13 +210,12 @@ Text
 
 
 async def test_tasks_keep_their_numbers_in_a_new_workspace_only(tmp_path: Path) -> None:
-    workspace = Workspace(SqliteStore(str(tmp_path / "a.db")))
-    caller = Caller(1, "somebody")
-    for number in range(1, 6):
-        await workspace.tasks.create(caller, title=f"Task {number}")
-    for number in (2, 4):
-        await workspace.tasks.delete(caller, number)
-    await workspace.store.close()
+    async with open_workspace(tmp_path / "a.db") as workspace:
+        caller = Caller(1, "somebody")
+        for number in range(1, 6):
+            await workspace.tasks.create(caller, title=f"Task {number}")
+        for number in (2, 4):
+            await workspace.tasks.delete(caller, number)
     await export_json(tmp_path / "a.db", tmp_path / "a.json")
     await export_folder(tmp_path / "a.db", tmp_path / "folder")
     for source in (tmp_path / "a.json", tmp_path / "folder"):
@@ -229,12 +226,10 @@ async def test_tasks_keep_their_numbers_in_a_new_workspace_only(tmp_path: Path) 
             (3, "Task 3"),
             (5, "Task 5"),
         ]
-        copy = Workspace(SqliteStore(str(database)))
-        assert (await copy.tasks.create(caller, title="New")).id == 6
-        await copy.store.close()
-    used = Workspace(SqliteStore(str(tmp_path / "used.db")))
-    await used.tasks.create(caller, title="Mine")
-    await used.store.close()
+        async with open_workspace(database) as copy:
+            assert (await copy.tasks.create(caller, title="New")).id == 6
+    async with open_workspace(tmp_path / "used.db") as used:
+        await used.tasks.create(caller, title="Mine")
     await import_into(tmp_path / "used.db", tmp_path / "a.json")
     found = rows(tmp_path / "used.db", "SELECT title FROM tasks ORDER BY id")
     assert found == [("Mine",), ("Task 1",), ("Task 3",), ("Task 5",)]
@@ -265,12 +260,11 @@ async def test_a_repeated_export_writes_only_changed_files(filled: Path, tmp_pat
     assert await export_folder(database, folder) == 0
     assert {path: (folder / path).stat().st_mtime_ns for path in read_files(folder)} == times
 
-    workspace = Workspace(SqliteStore(str(database)))
-    caller = Caller(1, "somebody")
-    (one, *_, gone) = await workspace.prompts.listing(caller, 0, 100)
-    await workspace.prompts.update(caller, PromptAddress(name=one.name), PromptChange(content="Else"))
-    await workspace.prompts.delete(caller, PromptAddress(name=gone.name))
-    await workspace.store.close()
+    async with open_workspace(database) as workspace:
+        caller = Caller(1, "somebody")
+        (one, *_, gone) = await workspace.prompts.listing(caller, 0, 100)
+        await workspace.prompts.update(caller, PromptAddress(name=one.name), PromptChange(content="Else"))
+        await workspace.prompts.delete(caller, PromptAddress(name=gone.name))
     assert await export_folder(database, folder) == 2
     after = read_files(folder)
     assert len(before.keys() - after.keys()) == 1
@@ -293,10 +287,9 @@ async def test_only_the_files_of_deleted_entities_are_removed(tmp_path: Path) ->
     for path, content in added.items():
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_bytes(content)
-    workspace = Workspace(SqliteStore(str(database)))
-    await workspace.projects.delete("side", actor="somebody")
-    await workspace.resources.delete(Caller(1, "somebody"), name)
-    await workspace.store.close()
+    async with open_workspace(database) as workspace:
+        await workspace.projects.delete("side", actor="somebody")
+        await workspace.resources.delete(Caller(1, "somebody"), name)
     for target in (folder, tmp_path / "fresh"):
         await export_folder(database, target)
     assert read_files(folder) == {**read_files(tmp_path / "fresh"), **added}
@@ -341,13 +334,12 @@ async def test_edits_of_different_entities_merge_in_git(tmp_path: Path) -> None:
     git(folder, "branch", "yours")
     for name, number in (("mine", 0), ("yours", 1)):
         git(folder, "checkout", name)
-        workspace = Workspace(SqliteStore(str(tmp_path / f"{name}.db")))
-        caller = Caller(1, name)
-        prompt = (await workspace.prompts.listing(caller, 0, 100))[number]
-        address = PromptAddress(name=prompt.name)
-        await workspace.prompts.update(caller, address, PromptChange(content=f"of {name}\r\n"))
-        await workspace.prompts.create(caller, name=f"new-{name}", content=name)
-        await workspace.store.close()
+        async with open_workspace(tmp_path / f"{name}.db") as workspace:
+            caller = Caller(1, name)
+            prompt = (await workspace.prompts.listing(caller, 0, 100))[number]
+            address = PromptAddress(name=prompt.name)
+            await workspace.prompts.update(caller, address, PromptChange(content=f"of {name}\r\n"))
+            await workspace.prompts.create(caller, name=f"new-{name}", content=name)
         await export_folder(tmp_path / f"{name}.db", folder)
         git(folder, "add", ".")
         git(folder, "commit", "-m", name)

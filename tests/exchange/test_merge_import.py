@@ -15,7 +15,6 @@ from dittybag.domain.queries import ChangeQuery
 from dittybag.exchange.import_sources import FileSource, SourceEntity, SourceEntry, entity_of
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import UndoSelection
-from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.exchange.exchange_data import fill_database
 from tests.exchange.exchange_fixtures import (
@@ -25,6 +24,7 @@ from tests.exchange.exchange_fixtures import (
     export_folder,
     export_json,
     import_into,
+    open_workspace,
     rows,
 )
 
@@ -157,10 +157,9 @@ async def test_one_undo_reverts_an_import(database: Path, tmp_path: Path, is_emp
     before = dump_tables(database)[:4]
     await import_into(database, tmp_path / "other.json", on_conflict="replace")
     assert count_batches(database) == 2 - is_empty
-    workspace = Workspace(SqliteStore(str(database)))
-    newest = (await workspace.history.page(Caller(1, "me"), ChangeQuery(project=1, limit=1)))[0]
-    await workspace.history.undo(Caller(1, "me"), UndoSelection(seq=newest.seq))
-    await workspace.store.close()
+    async with open_workspace(database) as workspace:
+        newest = (await workspace.history.page(Caller(1, "me"), ChangeQuery(project=1, limit=1)))[0]
+        await workspace.history.undo(Caller(1, "me"), UndoSelection(seq=newest.seq))
     assert dump_tables(database)[:4] == before
     check_consistency(database)
 
@@ -169,9 +168,8 @@ async def test_everything_can_be_imported_into_one_project(database: Path, tmp_p
     await export_json(database, tmp_path / "a.json")
     with pytest.raises(ProjectNotFound):
         await import_into(database, tmp_path / "a.json", project="side")
-    workspace = Workspace(SqliteStore(str(database)))
-    side = await workspace.projects.create("side", actor="me")
-    await workspace.store.close()
+    async with open_workspace(database) as workspace:
+        side = await workspace.projects.create("side", actor="me")
     result = await import_into(database, tmp_path / "a.json", project="side")
     assert (result.created["prompt"], result.created["resource"], result.skipped["task"]) == (2, 1, 1)
     imported = rows(database, f"SELECT id, name FROM prompts WHERE project = {side.id} ORDER BY number")

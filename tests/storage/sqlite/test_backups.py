@@ -24,6 +24,7 @@ from dittybag.storage.sqlite.integrity_check import check_integrity
 from dittybag.storage.sqlite.snapshots import open_snapshot
 from dittybag.storage.sqlite.sqlite_store import SqliteStore
 from tests.exchange.exchange_data import fill_database
+from tests.exchange.exchange_fixtures import open_workspace
 from tests.stdio_server_process import ROOT
 from tests.storage.sqlite.scripted_process import ScriptedProcess
 from tests.torture.sqlite_audit import SqliteAudit
@@ -34,11 +35,8 @@ def ignore_progress(text: str, done: int = 0, total: int = 0, /) -> None:
 
 
 async def _write(path: Path, work: Callable[[Workspace, Caller], Any]) -> None:
-    workspace = Workspace(SqliteStore(str(path)))
-    try:
+    async with open_workspace(path) as workspace:
         await work(workspace, Caller((await workspace.projects.find("default")).id, "tester"))
-    finally:
-        await workspace.store.close()
 
 
 def add_task(path: Path, title: str) -> None:
