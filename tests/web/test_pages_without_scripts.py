@@ -60,8 +60,8 @@ def test_a_prompt_is_rendered_with_the_values_of_the_address(
     server: WebServerProcess, client: BrowserClient
 ) -> None:
     arguments = [{"name": "who", "required": True}]
-    prompt = {"name": "greet", "content": "Hello {{ who }}", "arguments": arguments}
-    identity = server.call("create_prompt", **prompt)["id"]
+    made = server.call("create_prompt", name="greet", content="Hello {{ who }}", arguments=arguments)
+    identity = made["id"]
     page = unescape(client.get(f"{PROMPTS}/{identity}?value-who=Ann+%26+Bob").text)
     assert "\nHello Ann & Bob</pre>" in page
     assert "dittybag prompt render greet who='Ann & Bob'" in page
