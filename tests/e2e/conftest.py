@@ -171,6 +171,11 @@ def windows(browser: Browser, idle_windows: IdleWindows) -> Iterator[BrowserWind
     assert windows.problems == []
 
 
+_OPAQUE = """() => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(".htmx-request { opacity: 1 !important }");
+    document.adoptedStyleSheets.push(sheet);
+}"""
 #: Checks a page and saves a screenshot under a name.
 PageCheck = Callable[[Page, str], None]
 
@@ -186,6 +191,8 @@ def check_page() -> PageCheck:
             page.screenshot(path=Path(_PICTURES) / f"{name}.png", full_page=True)
         # The page's content security policy does not apply to code evaluated by Playwright.
         page.evaluate(source + ";0")
+        # A region that is refreshed is pale for a moment.
+        page.evaluate(_OPAQUE)
         found = page.evaluate(
             "axe.run(document, {resultTypes: ['violations']}).then(report => report.violations)"
         )
