@@ -217,3 +217,17 @@ def test_an_open_pack_says_that_its_task_was_deleted(
     expect(pack(page)).to_contain_text("Short life")
     server.call("task_delete", task_id=number)
     expect(page.get_by_text(f"Task {number} was deleted, so there is no pack for it.")).to_be_visible()
+
+
+def test_a_live_update_leaves_an_open_menu_alone(server: WebServerProcess, windows: BrowserWindows) -> None:
+    page = windows.open(server, f"{HOME}/resources")
+    page.get_by_text("Live", exact=True).wait_for()
+    row = page.locator("[data-list] li").first
+    row.hover()
+    row.locator(".dots").click()
+    with page.expect_response(lambda response: response.url.endswith("/resources")):
+        server.call("create_resource", name="later", uri="file:///later", content="x")
+    expect(row.get_by_role("button", name="Pin", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="later", exact=True)).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("link", name="later", exact=True)).to_be_visible()

@@ -71,8 +71,18 @@
     document.body.dispatchEvent(new CustomEvent("live:any"));
   }
 
+  // A menu that is open would lose its row, so its region is refreshed when it closes.
+  const openMenu = ".card-menu:popover-open";
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    const kind = detail.requestConfig.triggeringEvent?.type.match(/^live:(.+)/)?.[1];
+    if (!kind || !detail.target.querySelector(openMenu)) return;
+    detail.shouldSwap = false;
+    pending.add(kind);
+  });
+  document.addEventListener("toggle", (event) => { if (event.newState === "closed") setTimeout(notifyAgain, 50); }, true);
+
   function notifyAgain() {
-    if (pending.size === 0 || isBusy()) return;
+    if (pending.size === 0 || isBusy() || document.querySelector(openMenu)) return;
     const again = [...pending];
     pending.clear();
     notify(again);
