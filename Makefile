@@ -13,7 +13,7 @@ export PIP_CONSTRAINT := constraints.txt
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-run: $(VENV)/.run ## open a sample workspace in your browser; without a terminal, print a tour
+run: $(VENV)/.run ## open a sample workspace in your browser; without a terminal, share a prompt over MCP
 	@$(BIN)/dittybag demo $(ARGS)
 
 test: $(VENV)/.dev ## run all tests; ARGS are passed to pytest

@@ -154,6 +154,7 @@ REFUSED = [
     ("history review --diff", 2, "must be an integer, 1 or more"),
     ("history 3 --diff --kind prompt", 2, "--diff takes the number of a change, and no other option"),
     ("history 3 --diff -p default", 2, "--diff takes the number of a change, and no other option"),
+    ("history 3 --diff --limit 5", 2, "--diff takes the number of a change, and no other option"),
     ("history 999 --diff", 3, "Change 999 not found"),
     ("restore 999", 3, "Change 999 not found"),
     ("undo 3 --last 2 --yes", 2, "Give only one of CHANGE and --last"),

@@ -123,7 +123,7 @@ class _LazyGroup(StrictGroup):
 def dittybag(ctx: click.Context) -> None:
     """Share prompts, resources and tasks with your AI agents over MCP.
 
-    Start with `dittybag demo` for a tour, `dittybag connect` to add Dittybag to your MCP clients, or
+    Start with `dittybag demo` for a sample workspace, `dittybag connect` to add Dittybag to your clients, or
     `dittybag open` for the web UI.
 
     --project, --workspace, --db and --json may stand before or after a command. A command refuses those that

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 from msgspec.structs import replace
 
 from dittybag.cli import stored_names
@@ -62,7 +63,8 @@ def command(
       dittybag history 42 --diff
     """
     if is_diff:
-        if item is None or options.project is not None or any(filters.values()):
+        has_limit = click.get_current_context().get_parameter_source("limit") is not ParameterSource.DEFAULT
+        if item is None or options.project is not None or has_limit or any(filters.values()):
             usage_error("--diff takes the number of a change, and no other option")
         _show_diff(options, POSITIVE.convert(item, None, None))
         return

@@ -72,7 +72,7 @@ _SHARED: Final = {"--project": "NAME", "-p": "NAME", "--workspace": "NAME", "--d
 #: Printed when the command is started in a terminal.
 _TERMINAL_NOTICE: Final = """\
 This command is meant to be started by an MCP client, which sends JSON messages, one per line.
-To connect a client, run dittybag connect; for a tour, run dittybag demo. Press Ctrl-C to stop.
+To connect a client, run dittybag connect; to try it, run dittybag demo. Press Ctrl-C to stop.
 """
 
 _REPEATABLE: Final = ("--allow-host", "--read-replica")

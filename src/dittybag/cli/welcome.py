@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dittybag.services.workspace import WorkspaceSession
 
 _FIRST_STEPS: Final[tuple[tuple[str, str], ...]] = (
-    ("dittybag demo", "take a one-minute tour; your data is not touched"),
+    ("dittybag demo", "open a sample workspace; your data is not touched"),
     ("dittybag connect", "list your MCP clients and connect them"),
     ("dittybag prompt add NAME", "store your first prompt"),
     ("dittybag import FILE", "import data from another program"),
